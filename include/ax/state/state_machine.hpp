@@ -441,11 +441,24 @@ class state_machine {
         return text;
     }
 
+    /// True where Mermaid takes the name as it is: letters, digits and underscores, and no word of its own.
     static constexpr bool is_identifier(std::string_view name) noexcept {
-        // words that Mermaid reads as its own
-        if (name.empty() || name == "state" || name == "note" || name == "end" || name == "direction") return false;
+        constexpr std::string_view taken[] = {"as",        "choice", "class", "classdef", "click", "default",
+                                              "direction", "end",    "fork",  "hide",     "href",  "join",
+                                              "note",      "scale",  "state", "style"};
+        for (auto word : taken)
+            if (same_word(name, word)) return false;
         for (char c : name)
             if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+        return !name.empty();
+    }
+
+    static constexpr bool same_word(std::string_view name, std::string_view lower) noexcept {
+        if (name.size() != lower.size()) return false;
+        for (std::size_t i = 0; i < name.size(); ++i) {
+            bool const capital = name[i] >= 'A' && name[i] <= 'Z';
+            if ((capital ? static_cast<char>(name[i] - 'A' + 'a') : name[i]) != lower[i]) return false;
+        }
         return true;
     }
 
