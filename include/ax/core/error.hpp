@@ -30,16 +30,26 @@ class error_category_type final : public std::error_category {
 
     std::string message(int code) const override {
         switch (static_cast<errc>(code)) {
-        case errc::invalid_argument: return "invalid argument";
-        case errc::unavailable: return "storage unavailable";
-        case errc::outcome_unknown: return "outcome unknown";
-        case errc::corrupt: return "stored data is corrupt";
-        case errc::stopped: return "scheduler stopped";
-        case errc::queue_full: return "queue full";
-        case errc::disk_full: return "disk full";
-        case errc::newer_schema: return "store of a newer version";
-        case errc::not_a_store: return "not a store";
-        case errc::locked: return "store locked";
+        case errc::invalid_argument:
+            return "invalid argument";
+        case errc::unavailable:
+            return "storage unavailable";
+        case errc::outcome_unknown:
+            return "outcome unknown";
+        case errc::corrupt:
+            return "stored data is corrupt";
+        case errc::stopped:
+            return "scheduler stopped";
+        case errc::queue_full:
+            return "queue full";
+        case errc::disk_full:
+            return "disk full";
+        case errc::newer_schema:
+            return "store of a newer version";
+        case errc::not_a_store:
+            return "not a store";
+        case errc::locked:
+            return "store locked";
         }
         return "unknown error";
     }

@@ -12,11 +12,12 @@ enum class task_id : std::uint64_t {};
 /// 0 is no node.
 enum class node_id : std::uint64_t {};
 
-/// The number of an attempt's ownership: the version that its claim wrote. A write under an older fence changes nothing.
-enum class fence : std::uint64_t {};
+/// The number of an attempt's ownership: the version that its claim wrote. A write under an older fence changes
+/// nothing.
+enum class fence_token : std::uint64_t {};
 
 constexpr std::uint64_t to_number(task_id id) noexcept { return static_cast<std::uint64_t>(id); }
 constexpr std::uint64_t to_number(node_id id) noexcept { return static_cast<std::uint64_t>(id); }
-constexpr std::uint64_t to_number(fence number) noexcept { return static_cast<std::uint64_t>(number); }
+constexpr std::uint64_t to_number(fence_token number) noexcept { return static_cast<std::uint64_t>(number); }
 
 } // namespace ax
