@@ -56,8 +56,7 @@ class unique_function<R(Args...)> {
         if constexpr (fits_inline<D>) {
             ::new (static_cast<void*>(buffer_)) D(std::forward<F>(f));
             invoke_ = [](void* at, Args&&... args) -> R { return call<D>(at, static_cast<Args&&>(args)...); };
-            // Bytes are enough for what is trivial, and save the indirect call of every move.
-            if constexpr (!std::is_trivially_copyable_v<D>) manage_ = &manage_inline<D>;
+            manage_ = &manage_inline<D>;
         } else {
             void* const owned = new D(std::forward<F>(f));
             std::memcpy(buffer_, &owned, sizeof owned);
@@ -142,18 +141,16 @@ class unique_function<R(Args...)> {
 
     /// Takes the callable of `other`, which becomes empty. *this must be empty.
     void take(unique_function& other) noexcept {
-        if (other.manage_) {
-            other.manage_(other.buffer_, buffer_);
-        } else {
-            std::memcpy(buffer_, other.buffer_, inline_size);
-        }
+        // Copying all the bytes of what is trivial would save this call, but GCC then warns of uninitialised bytes
+        // (-O3).
+        if (other.manage_) other.manage_(other.buffer_, buffer_);
         invoke_ = std::exchange(other.invoke_, &call_nothing);
         manage_ = std::exchange(other.manage_, nullptr);
     }
 
     alignas(std::max_align_t) std::byte buffer_[inline_size];
     invoker invoke_ = &call_nothing;
-    manager manage_ = nullptr; ///< none: empty, or the bytes are all there is
+    manager manage_ = nullptr;
 };
 
 } // namespace ax
