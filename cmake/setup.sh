@@ -8,16 +8,20 @@ ax_packages=(g++ cmake ninja-build libsqlite3-dev libfmt-dev nlohmann-json3-dev 
 # What working on ax needs beside these.
 ax_test_packages=(clang ccache catch2 libbenchmark-dev)
 
+# The command that a package is installed for; nothing for a library.
+ax_tool() {
+    case $1 in
+        ninja-build) echo ninja ;;
+        clang) echo clang++ ;;
+        g++ | cmake | ccache) echo "$1" ;;
+    esac
+}
+
 # The missing ones of the packages named. A tool counts as there when it can be called, wherever it came from.
 ax_missing() {
     local package tool
     for package in "$@"; do
-        case $package in
-            ninja-build) tool=ninja ;;
-            clang) tool=clang++ ;;
-            g++ | cmake | ccache) tool=$package ;;
-            *) tool= ;;
-        esac
+        tool=$(ax_tool "$package")
         if [[ $tool ]] && command -v "$tool" >/dev/null; then continue; fi
         if dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed; then continue; fi
         echo "$package"
@@ -27,11 +31,15 @@ ax_missing() {
 # Installs what is missing of the packages named, or says what is missing and ends.
 ax_install() {
     if ! command -v apt-get >/dev/null; then
-        # Here nobody can tell what the libraries are called: CMake looks for them, and names the first that is missing.
-        if [[ $(ax_missing g++ cmake ninja-build) ]]; then
-            echo "This is neither Debian nor Ubuntu; please install what these packages contain there: $*" >&2
+        # What the libraries are called here nobody can tell: CMake looks for them and names one that is missing.
+        local package tool
+        for package in "$@"; do
+            tool=$(ax_tool "$package")
+            if [[ -z $tool || $tool == ccache ]] || command -v "$tool" >/dev/null; then continue; fi
+            echo "There is no $tool, and this is neither Debian nor Ubuntu. Please install what these packages of theirs" \
+                "contain: $*" >&2
             exit 1
-        fi
+        done
         return
     fi
 
