@@ -2,7 +2,6 @@
 #include "include_order/include_order.hpp"
 
 #include "support/catch.hpp"
-#include "support/data.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -27,7 +26,7 @@ header_tree read_headers(std::filesystem::path const& root) {
 } // namespace
 
 TEST_CASE("the headers include only what comes before them", "[include_order]") {
-    auto const tree = read_headers(ax_test::source_folder("include"));
+    auto const tree = read_headers(AX_SOURCE_DIR "/include");
     REQUIRE(tree.contains("ax/core/error.hpp"));
     CHECK(wrong_includes(tree) == wrong{});
 }
