@@ -41,7 +41,8 @@ enum class type_number : std::uint32_t {};
 enum class lane_id : std::uint32_t {};
 
 constexpr lane_id make_lane(type_number type, priority_class urgency) noexcept {
-    return lane_id{static_cast<std::uint32_t>(type) * priority_classes + static_cast<std::uint32_t>(urgency)};
+    return lane_id{static_cast<std::uint32_t>(type) * static_cast<std::uint32_t>(priority_classes) +
+                   static_cast<std::uint32_t>(urgency)};
 }
 constexpr type_number type_of(lane_id lane) noexcept {
     return type_number{static_cast<std::uint32_t>(lane) / static_cast<std::uint32_t>(priority_classes)};

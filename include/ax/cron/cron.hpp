@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "ax/cron/expression.hpp"
+#include "ax/time/time_zone.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ax {
+
+/// A cron expression with the zone whose clocks it follows, ready for a schedule.
+// ax::cron{"0 0 3 * * *", "Asia/Shanghai"}   // at 03:00:00 there
+class cron {
+  public:
+    /// @param text   The expression.
+    /// @param zone   The zone or its IANA name.
+    /// @param which  The language of `text`.
+    /// Errors: error(invalid_argument) for a text that is no expression and for an unknown zone.
+    explicit cron(std::string text, time_zone zone = {}, cron_dialect which = cron_dialect::ax)
+        : text_(std::move(text)), expression_(cron_expression::parse(text_, which)), zone_(zone) {}
+
+    cron_expression const& expression() const noexcept { return expression_; }
+    time_zone const& zone() const noexcept { return zone_; }
+
+    /// The text as it was given.
+    std::string const& text() const noexcept { return text_; }
+
+    /// The first occurrence after `after`; see cron_expression::next().
+    template <class Duration>
+    std::optional<time_point> next(std::chrono::time_point<std::chrono::system_clock, Duration> after) const {
+        return expression_.next(after, zone_);
+    }
+
+    /// The last occurrence before `before`; see cron_expression::prev().
+    template <class Duration>
+    std::optional<time_point> prev(std::chrono::time_point<std::chrono::system_clock, Duration> before) const {
+        return expression_.prev(before, zone_);
+    }
+
+    template <class Duration>
+    bool matches(std::chrono::time_point<std::chrono::system_clock, Duration> at) const {
+        return expression_.matches(at, zone_);
+    }
+
+    /// The same occurrences in the same zone.
+    friend bool operator==(cron const& a, cron const& b) noexcept {
+        return a.expression_ == b.expression_ && a.zone_ == b.zone_;
+    }
+
+  private:
+    std::string text_;
+    cron_expression expression_;
+    time_zone zone_;
+};
+
+} // namespace ax

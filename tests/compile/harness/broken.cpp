@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// reject: error
+static_assert(false, "never right");
