@@ -16,11 +16,11 @@ namespace ax {
 /// A small, fast generator for jitter and spreading, not for secrets. Models std::uniform_random_bit_generator.
 ///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014 (SplitMix64).
-class random_source {
+class splitmix64 {
   public:
     using result_type = std::uint64_t;
 
-    explicit constexpr random_source(std::uint64_t seed) noexcept : state_(seed) {}
+    explicit constexpr splitmix64(std::uint64_t seed) noexcept : state_(seed) {}
 
     static constexpr result_type(min)() noexcept { return 0; }
     static constexpr result_type(max)() noexcept { return ~result_type{0}; }
@@ -49,7 +49,7 @@ inline std::uint64_t system_random() {
 #endif
     // No system randomness (a very old kernel): time, process and an address still differ between processes.
     auto const address = reinterpret_cast<std::uintptr_t>(&value);
-    random_source mix{static_cast<std::uint64_t>(std::time(nullptr)) ^ (salt << 32U) ^ address};
+    splitmix64 mix{static_cast<std::uint64_t>(std::time(nullptr)) ^ (salt << 32U) ^ address};
     do { value = mix(); } while (value == 0);
     return value;
 }

@@ -32,6 +32,23 @@ struct once {
 
 namespace detail {
 
+inline constexpr std::pair<cron_dialect, std::string_view> cron_dialects[] = {{cron_dialect::ax, "ax"},
+                                                                              {cron_dialect::crontab, "crontab"},
+                                                                              {cron_dialect::quartz, "quartz"},
+                                                                              {cron_dialect::spring, "spring"}};
+
+constexpr std::string_view to_string(cron_dialect which) noexcept {
+    for (auto const& [dialect, name] : cron_dialects)
+        if (dialect == which) return name;
+    return "?";
+}
+
+constexpr std::optional<cron_dialect> parse_cron_dialect(std::string_view text) noexcept {
+    for (auto const& [dialect, name] : cron_dialects)
+        if (name == text) return dialect;
+    return std::nullopt;
+}
+
 /// How a schedule recurs: a plain value with a text form for the store.
 class recurrence {
   public:
@@ -71,14 +88,14 @@ class recurrence {
         if (what == "cron") {
             auto const dialect = parse_cron_dialect(word());
             auto const zone = word();
-            if (dialect) return cron{rest, zone, *dialect};
+            if (dialect) return recurrence{cron{std::string(rest), time_zone{zone}, *dialect}};
         } else {
             std::int64_t number = 0;
             auto const [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
             if (failed == std::errc{} && end == rest.data() + rest.size()) {
-                if (what == "every") return every{duration{number}};
-                if (what == "after_each") return after_each{duration{number}};
-                if (what == "once") return once{time_point{duration{number}}};
+                if (what == "every") return recurrence{every{duration{number}}};
+                if (what == "after_each") return recurrence{after_each{duration{number}}};
+                if (what == "once") return recurrence{once{time_point{duration{number}}}};
             }
         }
         throw error(errc::corrupt, "schedule \"" + std::string(spec) + "\"");

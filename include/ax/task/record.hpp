@@ -106,8 +106,12 @@ struct task_record {
     std::size_t lonely_deaths = 0;           ///< how many of those in a lonely run
 };
 
-/// What a caller sees of a task.
-using task_view = task_record;
+/// What a caller sees of a task: the record, and what only the process that runs it knows.
+struct task_view : task_record {
+    bool over_expected = false; ///< it runs for longer than its handler was expected to
+    double progress = 0;        ///< as its handler says, from 0 to 1
+    std::string progress_note;
+};
 
 /// How an attempt ended. Each has one next state.
 enum class attempt_outcome : std::uint8_t {

@@ -30,22 +30,6 @@ concept clock = requires(C const& c) {
     { c.steady() } -> std::same_as<duration>;
 };
 
-namespace detail {
-
-/// The instant that has been reached for certain: what is due by it may run. Rounded down, so that nothing is early.
-template <clock Clock>
-time_point reached(Clock const& time) {
-    return std::chrono::floor<duration>(time.now());
-}
-
-/// The present as the start of a delay. Rounded up, so that nothing is early.
-template <clock Clock>
-time_point present(Clock const& time) {
-    return std::chrono::ceil<duration>(time.now());
-}
-
-} // namespace detail
-
 /// The machine's own clocks.
 class system_clock {
   public:

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -54,7 +56,11 @@ class alarm_window {
 
     /// A task of `lane` is claimable at `a.run_at`.
     void arm(lane_state& lane, alarm const& a, time_point horizon) {
-        if (!lane.runnable || a.run_at > (std::max)(lane.loaded_until, lane.loading_until)) return;
+        if (!lane.runnable) return;
+        if (a.run_at > (std::max)(lane.loaded_until, lane.loading_until)) { // for a later page
+            lane.beyond = (std::min)(lane.beyond.value_or(a.run_at), a.run_at);
+            return;
+        }
         if (wheel_.size() + due_.size() >= most_) {
             lane.truncated_at = (std::min)(lane.truncated_at.value_or(a.run_at), a.run_at);
             if (lane.loading_until == (time_point::min)()) truncate(lane);
@@ -118,7 +124,9 @@ class alarm_window {
         return page_request{&lane, first, now - std::chrono::seconds{2}, sweep_size, true};
     }
 
-    void loaded(page_request const& request, std::span<alarm const> page, time_point horizon) {
+    /// @param beyond  The first task of the lane behind a page that reached the end of the window, if any.
+    void loaded(page_request const& request, std::span<alarm const> page, std::optional<time_point> beyond,
+                time_point horizon) {
         auto& lane = *request.lane;
         if (request.sweep) {
             if (lane.queued == 0)
@@ -127,6 +135,7 @@ class alarm_window {
         }
         if (lane.loading_until == (time_point::min)()) return; // forgotten while the page was read
         lane.complete = page.size() < request.limit;
+        lane.beyond = lane.complete ? beyond : page.back().run_at;
         if (lane.complete) {
             lane.loaded_until = request.until;
             lane.cursor.run_at = request.until;
@@ -156,6 +165,12 @@ class alarm_window {
         }
     }
 
+    /// The instant at which the next page of `lane` should be read; none where nothing lies behind what it has read.
+    std::optional<time_point> next_read(lane_state const& lane) const {
+        if (!lane.runnable || !lane.beyond) return std::nullopt;
+        return saturating_add(*lane.beyond, -length_ / 2);
+    }
+
     std::size_t size() const { return wheel_.size() + due_.size(); }
 
   private:
@@ -166,6 +181,7 @@ class alarm_window {
 
     static void forget(lane_state& lane) {
         lane.complete = false;
+        lane.beyond.reset();
         lane.loaded_until = (time_point::min)();
         lane.loading_until = (time_point::min)();
         lane.truncated_at.reset();
@@ -181,6 +197,7 @@ class alarm_window {
         if (at > lane.loaded_until) return;
         lane.complete = false;
         lane.loaded_until = at - duration{1};
+        lane.beyond = at;
         lane.cursor.run_at = at;
         lane.cursor.id = task_id{0};
     }

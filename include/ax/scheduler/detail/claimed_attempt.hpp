@@ -32,6 +32,7 @@ struct lane_state {
     lane_id lane{};
     bool runnable = false;          ///< its type has a handler and is not paused
     bool complete = false;          ///< the last page reached the end of the window
+    std::optional<time_point> beyond; ///< something is due then that lies behind `loaded_until`
     std::size_t in_memory = 0;      ///< in the wheel and in the queue of due ids
     std::size_t queued = 0;         ///< of those, in the queue
     time_point loaded_until = (time_point::min)();

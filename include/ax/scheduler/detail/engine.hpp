@@ -13,9 +13,10 @@
 #include "ax/core/random.hpp"
 #include "ax/dispatch/fair_queue.hpp"
 #include "ax/observe/events.hpp"
-#include "ax/scheduler/context.hpp"
 #include "ax/scheduler/detail/alarm_window.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
+#include "ax/scheduler/detail/handler_call.hpp"
+#include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/scheduler/detail/timetable.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/time/clock.hpp"
@@ -27,6 +28,8 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,9 +42,6 @@
 
 namespace ax::detail {
 
-/// The attempt whose handler runs on this thread, if any.
-inline thread_local claimed_attempt* running_here = nullptr;
-
 using attempt_ptr = std::shared_ptr<claimed_attempt>;
 
 /// An attempt that is over, and what is to be recorded of it.
@@ -49,6 +49,7 @@ struct finished_attempt {
     attempt_ptr what;
     attempt_end end;
     std::vector<submission> follow_ups;
+    std::size_t tries = 0; ///< exchanges with the storage that failed with it aboard alone
 };
 
 /// An event to be sent once no lock is held.
@@ -68,11 +69,11 @@ class engine {
     using writer = typename Storage::writer;
 
     engine(Storage store, options chosen, Clock const& time)
-        : store_(std::move(store)), settings_(checked(std::move(chosen))), clock_(time), self_(node_id{system_random()}),
+        : store_(std::move(store)), settings_(checked(std::move(chosen))), times_(time), self_(node_id{system_random()}),
           random_(settings_.seed != 0 ? settings_.seed : system_random()),
-          window_(reached(clock_), settings_.window, settings_.window_tasks, settings_.weights),
-          instants_(reached(clock_)), limits_(time_point{clock_.steady()}), waiting_to_start_(settings_.weights),
-          last_now_(reached(clock_)), last_steady_(clock_.steady()) {}
+          window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
+          instants_(times_.reached()), limits_(time_point{times_.steady()}), waiting_to_start_(settings_.weights),
+          last_now_(times_.reached()), last_steady_(times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
@@ -94,7 +95,7 @@ class engine {
             std::lock_guard const guard{mutex_};
             if (recovered_) return;
         }
-        auto const now = reached(clock_);
+        auto const now = times_.reached();
         reclaim_answer answer;
         store_.transact(commit::durable, [&](writer& w) {
             answer = w.reclaim({self_, settings_.poison_after, now});
@@ -144,8 +145,9 @@ class engine {
             }
             handlers_.emplace(number, std::move(made));
             must_load_ = true;
+            nudge_pump_ = true;
         }
-        nudge_pump();
+        flush();
     }
 
     type_number number_of(std::string_view name) {
@@ -166,7 +168,7 @@ class engine {
         submit_room const room{*this, wanted.size()};
         std::vector<new_task> tasks;
         tasks.reserve(wanted.size());
-        auto const base = present(clock_);
+        auto const base = times_.present();
         std::string_view last_type;
         type_number last_number{};
         for (auto& one : wanted) {
@@ -185,7 +187,7 @@ class engine {
         alarms due;
         transact([&](writer& w) {
             due.clear();
-            answer = w.insert(tasks, reached(clock_), due);
+            answer = w.insert(tasks, times_.reached(), due);
         });
         take_alarms(due);
         return answer;
@@ -216,7 +218,7 @@ class engine {
                 return cancel_answer::cancelled;
             }
             change made;
-            transact([&](writer& w) { made = w.cancel(id, reached(clock_)); });
+            transact([&](writer& w) { made = w.cancel(id, times_.reached()); });
             take_alarms(made.due);
             if (made.outcome == change_outcome::done) return cancel_answer::cancelled;
             if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
@@ -228,7 +230,7 @@ class engine {
 
     change_outcome retry(task_id id) {
         change made;
-        transact([&](writer& w) { made = w.retry(id, reached(clock_)); });
+        transact([&](writer& w) { made = w.retry(id, times_.reached()); });
         take_alarms(made.due);
         return made.outcome;
     }
@@ -250,7 +252,7 @@ class engine {
                 }
             }
             change made;
-            auto const move = [&](writer& w) { made = w.reschedule(id, when, reached(clock_)); };
+            auto const move = [&](writer& w) { made = w.reschedule(id, when, times_.reached()); };
             if (revoked)
                 settle_revoked({revoked}, attempt_outcome::released, move);
             else
@@ -274,10 +276,11 @@ class engine {
                 for (auto& lane : found->second->lanes) window_.set_runnable(lane, !yes);
                 if (yes) revoked = revoke_all([&](claimed_attempt const& a) { return a.handled_by == found->second.get(); });
                 must_load_ = true;
+                nudge_pump_ = true;
             }
         }
         settle_revoked(std::move(revoked), attempt_outcome::released, [&](writer& w) { w.pause(number, yes); });
-        nudge_pump();
+        flush();
     }
 
     // ---------------------------------------------------------------- schedules
@@ -286,7 +289,7 @@ class engine {
         check_text(name, "schedule name", longest_name, false);
         check_text(type, "task type", longest_name, false);
         check_size(payload, "payload of schedule \"" + std::string(name) + "\"", settings_.payload_limit);
-        auto const now = reached(clock_);
+        auto const now = times_.reached();
         schedule_record wanted;
         wanted.name = name;
         wanted.spec = how.spec();
@@ -299,7 +302,7 @@ class engine {
             std::lock_guard const guard{mutex_};
             place_schedule(stored);
         }
-        nudge_turn();
+        flush();
         return stored;
     }
 
@@ -319,7 +322,7 @@ class engine {
     std::vector<task_view> list(task_filter const& wanted) const {
         std::vector<task_view> found;
         if (!wanted.over_expected) {
-            for (auto& record : store_.list(wanted, reached(clock_))) found.push_back(*shown(std::move(record)));
+            for (auto& record : store_.list(wanted, times_.reached())) found.push_back(*shown(std::move(record)));
             return found;
         }
         std::vector<task_id> slow;
@@ -383,8 +386,8 @@ class engine {
         bool work = false;
         {
             std::lock_guard const guard{mutex_};
-            auto const now = reached(clock_);
-            auto const steady = clock_.steady();
+            auto const now = times_.reached();
+            auto const steady = times_.steady();
             notice_clock(now, steady);
             window_.turn(saturating_add(now, settings_.read_ahead));
             instants_.advance(now, [&](mark const& m) { on_instant(m); });
@@ -398,43 +401,28 @@ class engine {
     /// How long the one who calls turn() may sleep, at most `most`.
     std::chrono::nanoseconds until_next_turn(duration most) {
         std::lock_guard const guard{mutex_};
-        auto const wall = clock_.now();
-        auto sleep = std::chrono::nanoseconds{most};
-        auto const until = [&](time_point t) {
-            auto const length = t - wall;
-            return length <= length.zero() ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{length};
-        };
-        auto const bound = [&](std::optional<time_point> t, duration ahead) {
-            if (!t) return;
-            auto const at = saturating_add(*t, -ahead);
-            if (at > saturating_add(reached(clock_), most)) return;
-            sleep = (std::min)(sleep, until(at));
-        };
-        bound(window_.next_expiry(), settings_.read_ahead);
-        bound(instants_.next_expiry(), duration{0});
-        if (auto const next = limits_.next_expiry()) {
-            auto const length = next->time_since_epoch() - clock_.steady();
-            if (length < most) sleep = (std::min)(sleep, std::chrono::nanoseconds{(std::max)(length, duration{0})});
-        }
-        return sleep;
+        auto const last = saturating_add(times_.reached(), most);
+        auto const next = next_turn(settings_.read_ahead);
+        turn_planned_at_ = (std::min)(next.value_or(last), last);
+        if (!next || *next > last) return most;
+        return (std::max)(times_.until(*next), std::chrono::nanoseconds{0});
     }
 
-    /// The wall-clock instant at which turn() finds something next; none where nothing is known.
+    /// The wall-clock instant at which a polling host should drive again; none where nothing is known to come.
     std::optional<time_point> next_wakeup() {
         std::lock_guard const guard{mutex_};
-        auto const now = reached(clock_);
-        if (pump_has_work(now) || may_dispatch() || must_load_) return now;
+        auto const now = times_.reached();
         std::optional<time_point> next;
-        auto const consider = [&](std::optional<time_point> t) {
-            if (t && (!next || *t < *next)) next = t;
-        };
-        consider(window_.next_expiry());
-        consider(instants_.next_expiry());
-        if (auto const limit = limits_.next_expiry())
-            consider(saturating_add(now, limit->time_since_epoch() - clock_.steady()));
-        for (auto const* lane : lanes_) // the next page of the far future
-            if (lane->runnable && lane->beyond) consider(saturating_add(lane->loaded_until, -settings_.window.value() / 2));
-        consider(next_deadline_);
+        if (backing_off()) {
+            next = saturating_add(now, retry_storage_at_ - times_.steady());
+        } else if (pump_has_work(now) || may_dispatch() || must_load_ || !recovered_) {
+            next = now;
+        } else {
+            next = next_turn(duration{0});
+            for (auto const* lane : lanes_) next = earlier(next, window_.next_read(*lane));
+            next = earlier(next, next_deadline_);
+        }
+        turn_planned_at_ = next.value_or((time_point::max)());
         return next;
     }
 
@@ -445,7 +433,7 @@ class engine {
         std::vector<pending_event> events;
         {
             std::lock_guard const guard{mutex_};
-            auto const now = reached(clock_);
+            auto const now = times_.reached();
             if (backing_off()) return false;
             collect(b, now);
         }
@@ -461,6 +449,7 @@ class engine {
         } catch (error const& e) {
             on_failure(b, e, events);
         }
+        flush();
         send(events);
         return moved;
     }
@@ -489,19 +478,22 @@ class engine {
             auto& a = *now_running;
             std::vector<pending_event> events;
             bool expired = false;
+            splitmix64 jitter{0};
             {
                 std::lock_guard const guard{mutex_};
                 if (a.status != attempt_status::posted) return; // revoked meanwhile
-                auto const now = reached(clock_);
+                auto const now = times_.reached();
                 expired = a.record.deadline && *a.record.deadline <= now;
                 a.status = attempt_status::running;
                 a.started = now;
-                a.started_steady = clock_.steady();
+                a.started_steady = times_.steady();
+                jitter = splitmix64{random_()};
                 if (!expired) {
                     set_limits(a);
                     note(events, event_kind::dispatched, now_running, now).lateness = now - a.record.run_at;
                 }
             }
+            flush();
             send(events);
             finished_attempt done;
             done.what = now_running;
@@ -509,7 +501,7 @@ class engine {
                 done.end.outcome = attempt_outcome::expired;
                 done.end.error = "deadline passed";
             } else {
-                call_handler(a, done);
+                done.end = handler_call{a, times_, settings_.payload_limit, jitter}();
             }
             attempt_ptr next;
             {
@@ -517,10 +509,11 @@ class engine {
                 finish(a, done, expired);
                 finished_.push_back(std::move(done));
                 --running_;
+                nudge_pump_ = true;
                 if (another) next = take_next();
             }
             settled_.notify_all();
-            nudge_pump();
+            flush();
             if (!next) dispatch();
             now_running = std::move(next);
         }
@@ -539,10 +532,11 @@ class engine {
                 give_back(one);
                 ++released;
             }
+            nudge_pump_ = true;
         }
         room_.notify_all();
         settled_.notify_all();
-        nudge_pump();
+        flush();
         return released;
     }
 
@@ -591,7 +585,7 @@ class engine {
 
     bool pump_has_work() const {
         std::lock_guard const guard{mutex_};
-        return !backing_off() && (pump_has_work(reached(clock_)) || must_load_);
+        return !backing_off() && (pump_has_work(times_.reached()) || must_load_);
     }
 
     void sweep_soon() {
@@ -605,11 +599,46 @@ class engine {
     }
 
     options const& settings() const noexcept { return settings_; }
-    Clock const& time() const noexcept { return clock_; }
+    timekeeper<Clock>& times() noexcept { return times_; }
     node_id self() const noexcept { return self_; }
 
   private:
     // ---------------------------------------------------------------- small parts
+
+    static std::optional<time_point> earlier(std::optional<time_point> a, std::optional<time_point> b) {
+        if (!a || !b) return a ? a : b;
+        return (std::min)(*a, *b);
+    }
+
+    /// The wall-clock instant at which turn() finds something next, ids `ahead` of their own instant.
+    std::optional<time_point> next_turn(duration ahead) {
+        auto next = window_.next_expiry();
+        if (next) next = saturating_add(*next, -ahead);
+        next = earlier(next, instants_.next_expiry());
+        if (auto const limit = limits_.next_expiry())
+            next = earlier(next, saturating_add(times_.reached(), limit->time_since_epoch() - times_.steady()));
+        return next;
+    }
+
+    /// Something is due at `at`: whoever sleeps longer than that is woken by the next flush().
+    void plan_turn(time_point at) {
+        if (at >= turn_planned_at_) return;
+        turn_planned_at_ = at;
+        nudge_turn_ = true;
+    }
+
+    /// Wakes whom the work under the lock made wake. Without the lock.
+    void flush() {
+        bool turn = false;
+        bool pump = false;
+        {
+            std::lock_guard const guard{mutex_};
+            turn = std::exchange(nudge_turn_, false);
+            pump = std::exchange(nudge_pump_, false);
+        }
+        if (turn && on_nudge_turn) on_nudge_turn();
+        if (pump && on_nudge_pump) on_nudge_pump();
+    }
 
     /// A deadline of some kind that belongs to an attempt or a schedule.
     struct mark {
@@ -693,13 +722,6 @@ class engine {
         store_.transact(how_durable(), std::forward<Fn>(fn));
     }
 
-    void nudge_turn() {
-        if (on_nudge_turn) on_nudge_turn();
-    }
-    void nudge_pump() {
-        if (on_nudge_pump) on_nudge_pump();
-    }
-
     void send(std::vector<pending_event> const& events) {
         if (!observer) return;
         for (auto const& one : events) {
@@ -742,28 +764,24 @@ class engine {
     /// Arms what a change made claimable. Without the lock.
     void take_alarms(alarms const& due) {
         if (due.empty()) return;
-        bool soon = false;
         {
             std::lock_guard const guard{mutex_};
-            soon = arm(due);
+            arm(due);
         }
-        if (soon) nudge_pump();
-        nudge_turn();
+        flush();
     }
 
-    /// Returns whether something is due at once.
-    bool arm(alarms const& due) {
-        auto const horizon = saturating_add(reached(clock_), settings_.read_ahead);
-        bool soon = false;
+    void arm(alarms const& due) {
+        auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            auto& lane = by->lanes[static_cast<std::size_t>(class_of(a.lane))];
-            window_.arm(lane, a, horizon);
-            if (a.run_at > lane.loaded_until) lane.beyond = true;
-            soon = soon || a.run_at <= horizon;
+            window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a, horizon);
+            if (a.run_at <= horizon)
+                nudge_pump_ = true;
+            else
+                plan_turn(saturating_add(a.run_at, -settings_.read_ahead.value()));
         }
-        return soon;
     }
 
     // ---------------------------------------------------------------- in flight
@@ -806,7 +824,7 @@ class engine {
         end.id = a.record.id;
         end.fence = a.record.fence;
         end.outcome = how;
-        end.ended = reached(clock_);
+        end.ended = times_.reached();
         return end;
     }
 
@@ -818,15 +836,16 @@ class engine {
         settlement settled;
         try {
             transact([&](writer& w) {
-                settled = w.settle(ends, reached(clock_));
+                settled = w.settle(ends, times_.reached());
                 also(w);
             });
         } catch (...) { // not recorded: the pump gives them back, and the caller learns of the failure
             {
                 std::lock_guard const guard{mutex_};
                 for (auto const& one : revoked) give_back(one);
+                nudge_pump_ = true;
             }
-            nudge_pump();
+            flush();
             throw;
         }
         {
@@ -910,7 +929,10 @@ class engine {
         if (how.expected)
             a.marks[2] = limits_.schedule(saturating_add(from, *how.expected), mark_of(a, mark::what::expected));
         a.marks[3] = limits_.schedule(from + duration{50}, mark_of(a, mark::what::note_start));
-        if (how.timeout || how.expected || a.record.deadline) must_nudge_turn_ = true;
+        auto const now = times_.reached();
+        if (how.timeout) plan_turn(saturating_add(now, *how.timeout));
+        if (how.expected) plan_turn(saturating_add(now, *how.expected));
+        if (a.record.deadline) plan_turn(*a.record.deadline);
     }
 
     // ---------------------------------------------------------------- time
@@ -961,7 +983,7 @@ class engine {
         if (m.kind == mark::what::timeout) to_stop_.push_back({mine, stop_reason::timed_out});
         if (m.kind == mark::what::expected) {
             a->over_expected = true;
-            note(events, event_kind::overran, mine, now).run_time = clock_.steady() - a->started_steady;
+            note(events, event_kind::overran, mine, now).run_time = times_.steady() - a->started_steady;
         }
         if (m.kind == mark::what::note_start) to_note_.push_back(mine);
     }
@@ -977,12 +999,6 @@ class engine {
         for (auto const& [who, why] : stops) who->request_stop(why);
     }
 
-    /// Whether a limit was set that the sleeping turner does not know of yet.
-    bool take_turn_nudge() {
-        std::lock_guard const guard{mutex_};
-        return std::exchange(must_nudge_turn_, false);
-    }
-
     void set_threaded(bool yes) {
         std::lock_guard const guard{mutex_};
         threaded_ = yes;
@@ -993,19 +1009,20 @@ class engine {
 
     void place_schedule(schedule_record const& record) {
         auto const place = timetable_.put(record);
-        if (place) arm_schedule(*place, timetable_.at(*place));
+        arm_schedule(place, timetable_.at(place));
     }
 
     void arm_schedule(std::uint64_t place, planned& p) {
         instants_.cancel(p.timer);
         p.timer = {};
-        auto next = p.record.next;
-        if (!next && p.how && p.how->waits_for_end()) {
-            // A fixed delay counts from the end of the latest run, which the store knows.
+        if (!p.how) return;
+        if (p.record.next) {
+            p.timer = instants_.schedule(*p.record.next, {place, 0, mark::what::schedule});
+            plan_turn(*p.record.next);
+        } else if (p.how->waits_for_end()) { // counts from the end of the latest run, which the store knows
             must_check_gaps_ = true;
-            return;
+            nudge_pump_ = true;
         }
-        if (next) p.timer = instants_.schedule(*next, {place, 0, mark::what::schedule});
     }
 
     schedule_step step_for(planned const& p, time_point now) const {
@@ -1040,22 +1057,21 @@ class engine {
         for (auto const& [record, how] : waiting) {
             auto const last = store_.find(record.last_task);
             if (last && !is_terminal(last->state)) continue;
-            auto const end = last && last->finished ? *last->finished : reached(clock_);
+            auto const end = last && last->finished ? *last->finished : times_.reached();
             schedule_step step;
             step.name = record.name;
             step.version = record.version;
             step.next = how.after_end(end);
             schedule_answer answer;
-            transact([&](writer& w) { answer = w.step(step, reached(clock_)); });
+            transact([&](writer& w) { answer = w.step(step, times_.reached()); });
             std::lock_guard const guard{mutex_};
             place_schedule(answer.record);
         }
-        if (!waiting.empty()) nudge_turn();
     }
 
     // ---------------------------------------------------------------- the pump's parts
 
-    bool backing_off() const { return failures_ != 0 && clock_.steady() < retry_storage_at_; }
+    bool backing_off() const { return failures_ != 0 && times_.steady() < retry_storage_at_; }
 
     std::array<bool, priority_classes> open_classes() const {
         std::array<bool, priority_classes> open{};
@@ -1071,7 +1087,14 @@ class engine {
     }
 
     void collect(batch& b, time_point now) {
-        b.ended.swap(finished_);
+        if (one_by_one_ && finished_.size() > 1) {
+            b.ended.push_back(std::move(finished_.front()));
+            finished_.pop_front();
+        } else {
+            b.ended.assign(std::make_move_iterator(finished_.begin()), std::make_move_iterator(finished_.end()));
+            finished_.clear();
+            one_by_one_ = false;
+        }
         settling_ += b.ended.size();
         for (auto& mine : std::exchange(to_note_, {}))
             if (mine->status == attempt_status::running && !mine->start_noted) b.noted.push_back(std::move(mine));
@@ -1124,7 +1147,7 @@ class engine {
         terms.node = self_;
         bool const answers = !ends.empty() || !b.steps.empty() || b.sweep;
         store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
-            auto const now = reached(clock_);
+            auto const now = times_.reached();
             if (!ends.empty()) b.settled = w.settle(ends, now);
             if (!starts.empty()) w.start(starts, now);
             if (b.sweep) b.expired = w.expire(now, expire_size);
@@ -1142,7 +1165,7 @@ class engine {
         std::vector<attempt_ptr> over;
         {
             std::lock_guard const guard{mutex_};
-            auto const now = reached(clock_);
+            auto const now = times_.reached();
             for (auto const& mine : b.noted) mine->start_noted = true;
             apply_settlement(b, now, events);
             arm(b.expired.due);
@@ -1160,7 +1183,6 @@ class engine {
             apply_claims(b, now, events);
         }
         settled_.notify_all();
-        nudge_turn();
     }
 
     void apply_settlement(batch& b, time_point now, std::vector<pending_event>& events) {
@@ -1205,6 +1227,7 @@ class engine {
                 queue(mine);
             } else {
                 mine->marks[0] = instants_.schedule(mine->record.run_at, mark_of(*mine, mark::what::start));
+                plan_turn(mine->record.run_at);
             }
         }
         b.drawn.clear();
@@ -1217,7 +1240,7 @@ class engine {
             std::lock_guard const guard{mutex_};
             must_load_ = false;
             if (!stopping_ && recovered_) {
-                auto const now = reached(clock_);
+                auto const now = times_.reached();
                 for (auto* const lane : lanes_) {
                     if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
                     if (!sweep) continue;
@@ -1231,10 +1254,22 @@ class engine {
             for (; at != requests.size(); ++at) {
                 auto const& request = requests[at];
                 auto const page = store_.upcoming(request.after, request.until, request.limit);
+                std::optional<time_point> beyond;
+                if (!request.sweep && page.size() < request.limit) {
+                    auto behind = request.after;
+                    behind.run_at = request.until;
+                    behind.id = task_id{(std::numeric_limits<std::int64_t>::max)()};
+                    auto const first = store_.upcoming(behind, (time_point::max)(), 1);
+                    if (!first.empty()) beyond = first.front().run_at;
+                }
                 std::lock_guard const guard{mutex_};
-                auto const horizon = saturating_add(reached(clock_), settings_.read_ahead);
-                window_.loaded(request, page, horizon);
-                if (!request.sweep) request.lane->beyond = !request.lane->complete;
+                auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
+                window_.loaded(request, page, beyond, horizon);
+                for (auto const& a : page)
+                    if (a.run_at > horizon) {
+                        plan_turn(saturating_add(a.run_at, -settings_.read_ahead.value()));
+                        break;
+                    }
                 came = came || !page.empty();
             }
         } catch (...) {
@@ -1243,7 +1278,6 @@ class engine {
             must_load_ = true;
             throw;
         }
-        if (came) nudge_turn();
         check_gaps();
         return came;
     }
@@ -1252,23 +1286,24 @@ class engine {
         std::lock_guard const guard{mutex_};
         if (failures_ == 0) return;
         failures_ = 0;
-        note(events, event_kind::storage_up, nullptr, reached(clock_));
+        note(events, event_kind::storage_up, nullptr, times_.reached());
     }
 
     /// The storage failed: everything the batch held is kept, and the storage is asked again after a pause that grows.
     void on_failure(batch& b, error const& e, std::vector<pending_event>& events) {
         std::lock_guard const guard{mutex_};
-        auto const now = reached(clock_);
+        auto const now = times_.reached();
         settling_ -= b.ended.size();
         for (auto& one : b.ended) {
-            // What cannot be stored as it is (and never will be) must not stand in the way of the others for ever.
-            if (!e.transient() && failures_ >= 3 && b.ended.size() == 1 && !one.follow_ups.empty()) {
+            // What cannot be stored as it is, and never will be, must not stand in the way of the others for ever.
+            if (!e.transient() && b.ended.size() == 1 && ++one.tries >= 3 && !one.follow_ups.empty()) {
                 one.follow_ups.clear();
                 one.end.outcome = attempt_outcome::exhausted;
                 one.end.error = bounded_text(e.what(), error_limit);
             }
             finished_.push_back(std::move(one));
         }
+        if (!e.transient() && b.ended.size() > 1) one_by_one_ = true;
         for (auto const& mine : b.noted) to_note_.push_back(mine);
         for (auto const& task : b.drawn) {
             auto const found = in_flight_.find(task.id);
@@ -1284,117 +1319,8 @@ class engine {
         auto const shift = (std::min)(failures_, std::size_t{9});
         auto const longest = duration{10LL << shift}; // 20 ms to 5 s
         auto const jitter = duration{static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(longest.count() / 2))};
-        retry_storage_at_ = clock_.steady() + longest / 2 + jitter;
+        retry_storage_at_ = times_.steady() + longest / 2 + jitter;
         settled_.notify_all();
-    }
-
-    // ---------------------------------------------------------------- one handler
-
-    static constexpr std::size_t error_limit = 4096;
-    static constexpr std::size_t expire_size = 256;
-
-    /// Calls the handler and puts into words how that ended.
-    void call_handler(claimed_attempt& a, finished_attempt& done) {
-        auto& end = done.end;
-        std::optional<duration> asked_delay;
-        enum class ending : std::uint8_t { returned, failed, snoozed, gave_up, skipped } how = ending::returned;
-        auto* const outer = std::exchange(running_here, &a);
-        try {
-            context ctx{a, present(clock_), settings_.payload_limit};
-            a.handled_by->call(ctx, a.record.payload);
-        } catch (snooze const& s) {
-            how = ending::snoozed;
-            asked_delay = s.delay();
-            end.error = s.what();
-        } catch (give_up const& g) {
-            how = ending::gave_up;
-            end.error = g.what();
-        } catch (skip const& s) {
-            how = ending::skipped;
-            end.error = s.what();
-        } catch (retry_after const& r) {
-            how = ending::failed;
-            asked_delay = r.delay();
-            end.error = r.what();
-        } catch (std::exception const& e) {
-            how = ending::failed;
-            end.error = e.what();
-        } catch (...) {
-            how = ending::failed;
-            end.error = "the handler threw something that is no std::exception";
-        }
-        running_here = outer;
-        auto const why = a.reason.load();
-        bool const stopped = why != stop_reason::none && (how == ending::failed || a.token_taken.load());
-        if (how == ending::returned && !stopped) {
-            end.outcome = attempt_outcome::succeeded;
-        } else if (how == ending::gave_up) {
-            end.outcome = attempt_outcome::exhausted;
-        } else if (how == ending::skipped) {
-            end.outcome = attempt_outcome::skipped;
-        } else if (stopped) {
-            stopped_outcome(a, end, why);
-        } else if (how == ending::snoozed) {
-            end.outcome = attempt_outcome::snoozed;
-            end.retry_at = saturating_add(present(clock_), *asked_delay);
-        } else {
-            end.outcome = attempt_outcome::failed;
-        }
-        if (end.outcome == attempt_outcome::failed) decide_retry(a, end, asked_delay);
-    }
-
-    void stopped_outcome(claimed_attempt const& a, attempt_end& end, stop_reason why) const {
-        auto const because = [&](char const* reason) {
-            end.error = end.error.empty() ? std::string(reason) : std::string(reason) + ": " + end.error;
-        };
-        switch (why) {
-        case stop_reason::cancelled:
-            end.outcome = attempt_outcome::cancelled;
-            because("cancelled while it ran");
-            break;
-        case stop_reason::timed_out:
-            end.outcome = attempt_outcome::failed;
-            because(("timeout after " + std::to_string(a.handled_by->how.timeout->value().count()) + " ms").c_str());
-            break;
-        case stop_reason::deadline:
-            end.outcome = attempt_outcome::expired;
-            because("deadline passed");
-            break;
-        case stop_reason::stopping:
-        case stop_reason::lease_lost:
-        case stop_reason::none:
-            end.outcome = a.handled_by->how.on_interrupt == on_interrupt::hold ? attempt_outcome::held
-                                                                              : attempt_outcome::interrupted;
-            because("interrupted by a stop of the scheduler");
-            break;
-        }
-    }
-
-    /// Whether and when a failed attempt is followed by another.
-    void decide_retry(claimed_attempt const& a, attempt_end& end, std::optional<duration> asked) {
-        auto const at = present(clock_);
-        ax::retry::retry_state so_far;
-        so_far.failures = a.record.failures + 1;
-        so_far.elapsed = at - a.record.first_started.value_or(a.started);
-        std::optional<duration> delay;
-        try {
-            std::lock_guard const guard{mutex_}; // the generator
-            if (!a.record.retry.empty())
-                delay = ax::retry::parse(a.record.retry).next_delay(so_far, random_);
-            else if (a.handled_by->how.retry)
-                delay = a.handled_by->how.retry->next_delay(so_far, random_);
-            else
-                delay = ax::retry::policy{}.next_delay(so_far, random_);
-        } catch (std::exception const& e) { // a stored policy that does not parse, a custom one that throws
-            end.error += std::string("; retry policy: ") + e.what();
-        }
-        if (delay) end.retry_at = saturating_add(at, asked.value_or(*delay));
-        if (end.retry_at && *end.retry_at > latest_time) end.retry_at = latest_time;
-        if (end.retry_at && a.record.deadline && *end.retry_at >= *a.record.deadline) {
-            end.retry_at.reset();
-            end.error += "; the deadline comes before the next attempt";
-        }
-        if (!end.retry_at) end.outcome = attempt_outcome::exhausted;
     }
 
     /// Fills in the rest of an outcome, under the lock.
@@ -1404,9 +1330,8 @@ class engine {
         auto& end = done.end;
         end.id = a.record.id;
         end.fence = a.record.fence;
-        end.ended = (std::max)(reached(clock_), a.started);
+        end.ended = (std::max)(times_.reached(), a.started);
         if (!expired) end.started = a.started;
-        end.error = bounded_text(end.error, error_limit);
         std::lock_guard const text{a.text_mutex};
         end.log = std::move(a.log);
         if (a.log_dropped != 0) end.log += "... " + std::to_string(a.log_dropped) + " lines left out\n";
@@ -1437,14 +1362,14 @@ class engine {
 
     Storage store_;
     options const settings_;
-    Clock const& clock_;
+    timekeeper<Clock> times_;
     node_id const self_;
 
     mutable std::mutex mutex_;
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
 
-    random_source random_;
+    splitmix64 random_;
     alarm_window window_;
     timing_wheel<mark> instants_; ///< by wall time: starts of what was claimed ahead, deadlines, schedules
     timing_wheel<mark> limits_;   ///< by steady time: timeouts and the like
@@ -1456,7 +1381,7 @@ class engine {
     std::vector<lane_state*> lanes_;
     std::unordered_map<task_id, attempt_ptr> in_flight_; ///< null while the claim is being committed
     std::map<task_id, due_task> suspects_;               ///< wait for the lonely run to end
-    std::vector<finished_attempt> finished_;
+    std::deque<finished_attempt> finished_;
     std::vector<attempt_ptr> to_note_;
     std::vector<std::pair<attempt_ptr, stop_reason>> to_stop_;
     std::array<std::size_t, priority_classes> claimed_{}; ///< waiting or queued
@@ -1470,7 +1395,10 @@ class engine {
     bool must_load_ = true;
     bool must_sweep_ = true;
     bool must_check_gaps_ = true;
-    bool must_nudge_turn_ = false;
+    bool one_by_one_ = false; ///< one outcome spoils the commit of all: each is tried alone
+    bool nudge_turn_ = false;
+    bool nudge_pump_ = false;
+    time_point turn_planned_at_ = (time_point::min)(); ///< when the one who turns looks next, by itself
     std::optional<time_point> next_deadline_;
     reclaim_answer recovery_;
 
