@@ -295,7 +295,8 @@ class cron_reader {
 
     bool read_question_mark() noexcept {
         bool const day_field = field_ == cron_field::day || field_ == cron_field::weekday;
-        if (!grammar_.question_mark || !day_field) return refuse(cron_trouble::no_question_mark, at_);
+        if (!grammar_.question_mark) return refuse(cron_trouble::unexpected, at_);
+        if (!day_field) return refuse(cron_trouble::no_question_mark, at_);
         ++at_;
         if (!at_field_end()) return refuse(cron_trouble::no_question_mark, start_);
         shape_->free = shape_->question = true;
