@@ -11,6 +11,7 @@
 #include "ax/task/options.hpp"
 #include "ax/task/task_type.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -312,7 +313,7 @@ class scheduler {
         for (bool moved = true; moved;) {
             moved = engine_.pump();
             engine_.dispatch();
-            started += std::exchange(posted_, 0);
+            started += posted_.exchange(0);
             for (auto& one : std::exchange(to_run_here_, {})) {
                 engine_.run(std::move(one), false);
                 moved = true;
@@ -356,7 +357,7 @@ class scheduler {
     }
 
     void post(detail::attempt_ptr one) {
-        ++posted_;
+        posted_.fetch_add(1);
         if (executor_ == nullptr) {
             to_run_here_.push_back(std::move(one));
             return;
@@ -469,7 +470,7 @@ class scheduler {
     bool polled_ = false;
     std::atomic<bool> in_poll_{false};
     time_point last_sweep_ = (time_point::min)();
-    std::size_t posted_ = 0; ///< poll() alone
+    std::atomic<std::size_t> posted_{0}; ///< counted for poll()
     std::vector<detail::attempt_ptr> to_run_here_;
     unique_function<void()> wake_host_;
 };

@@ -71,7 +71,7 @@ struct claimed_attempt {
     bool start_noted = false;       ///< the store knows that it runs
     time_point started{};
     duration started_steady{};
-    std::array<timing_handle, 4> marks{}; ///< start, timeout, expected, note or deadline; see engine
+    std::array<timer_handle, 4> marks{}; ///< start, timeout, expected, note or deadline; see engine
 
     std::stop_source stop;                                     ///< safe
     std::atomic<stop_reason> reason{stop_reason::none};        ///< safe
@@ -84,6 +84,11 @@ struct claimed_attempt {
     std::string progress_note;
     std::string result;
     std::vector<submission> follow_ups;
+
+    std::atomic<bool> begun{false}; ///< safe: the executor has come to it, or it was taken back before that
+
+    /// True for the first caller: either the executor, which may then run it, or who takes it back.
+    bool begin() noexcept { return !begun.exchange(true); }
 
     bool request_stop(stop_reason why) {
         auto none = stop_reason::none;

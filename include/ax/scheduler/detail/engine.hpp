@@ -37,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -355,7 +356,7 @@ class engine {
 
     Storage const& store() const noexcept { return store_; }
 
-    struct health {
+    struct health_numbers {
         bool storage_ok = true;
         std::string storage_error;           ///< the latest; empty while all is well
         std::size_t consecutive_failures = 0;
@@ -365,9 +366,9 @@ class engine {
         std::size_t in_memory = 0;           ///< ids of due and soon due tasks
     };
 
-    health state_of_health() const {
+    health_numbers health() const {
         std::lock_guard const guard{mutex_};
-        health h;
+        health_numbers h;
         h.storage_ok = failures_ == 0;
         h.storage_error = failures_ == 0 ? std::string{} : failure_;
         h.consecutive_failures = failures_;
@@ -448,6 +449,8 @@ class engine {
             recovered_from_failure(events);
         } catch (error const& e) {
             on_failure(b, e, events);
+        } catch (std::exception const& e) { // out of memory, say: as transient as a storage that is away
+            on_failure(b, error(errc::unavailable, e.what()), events);
         }
         flush();
         send(events);
@@ -485,6 +488,8 @@ class engine {
                 auto const now = times_.reached();
                 expired = a.record.deadline && *a.record.deadline <= now;
                 a.status = attempt_status::running;
+                ++inside_;
+                if (polling_) run_in_poll_.insert(a.record.id);
                 a.started = now;
                 a.started_steady = times_.steady();
                 jitter = splitmix64{random_()};
@@ -516,6 +521,8 @@ class engine {
             flush();
             if (!next) dispatch();
             now_running = std::move(next);
+            std::lock_guard const guard{mutex_};
+            if (--inside_ == 0) settled_.notify_all(); // the last touch: the destructor may be waiting for it
         }
     }
 
@@ -568,7 +575,7 @@ class engine {
 
     void wait_idle() {
         std::unique_lock lock{mutex_};
-        settled_.wait(lock, [&] { return running_ == 0; });
+        settled_.wait(lock, [&] { return running_ == 0 && inside_ == 0; });
     }
 
     /// Waits until the task is in flight no more; false where `limit` passed first.
@@ -647,6 +654,8 @@ class engine {
         std::uint32_t stamp = 0;  ///< low bits of the fence: an older attempt's mark is stale
         what kind{};
     };
+
+    static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
 
     struct batch {
         std::vector<finished_attempt> ended;
@@ -776,7 +785,10 @@ class engine {
         for (auto const& a : due) {
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a, horizon);
+            newest_ = (std::max)(newest_, a.id);
+            bool const next_poll = polling_ && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
+                        next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
                 nudge_pump_ = true;
             else
@@ -794,10 +806,12 @@ class engine {
     /// Takes an attempt that has not started out of the way to its handler. False where it has started.
     bool revoke(attempt_ptr const& mine) {
         if (!unstarted(*mine)) return false;
-        if (mine->status == attempt_status::posted)
+        if (mine->status == attempt_status::posted) {
+            if (!mine->begin()) return false; // the executor has come to it
             --running_;
-        else
+        } else {
             --claimed_[static_cast<std::size_t>(mine->record.priority)];
+        }
         mine->status = attempt_status::ended; // where it is queued, it is passed over
         drop_marks(*mine);
         return true;
@@ -877,7 +891,7 @@ class engine {
             lock.lock();
             return;
         }
-        settled_.wait_for(lock, std::chrono::seconds{1}, [&] { return !in_flight_.contains(id); });
+        settled_.wait_for(lock, std::chrono::milliseconds{20}, [&] { return !in_flight_.contains(id); });
     }
 
     std::uint32_t stamp_of(claimed_attempt const& a) const {
@@ -997,6 +1011,32 @@ class engine {
             stops.swap(to_stop_);
         }
         for (auto const& [who, why] : stops) who->request_stop(why);
+    }
+
+    /// It is `now` until end_poll(). What is submitted meanwhile, or tried again, is for the next poll.
+    void begin_poll(time_point now) {
+        times_.pin(now);
+        std::lock_guard const guard{mutex_};
+        polling_ = true;
+        newest_before_poll_ = newest_;
+        run_in_poll_.clear();
+    }
+
+    void end_poll() {
+        std::lock_guard const guard{mutex_};
+        polling_ = false;
+        times_.release();
+    }
+
+    bool storage_down() const {
+        std::lock_guard const guard{mutex_};
+        return failures_ != 0;
+    }
+
+    /// Waits, at most for `limit`, until every outcome is stored.
+    bool wait_settled(std::chrono::nanoseconds limit) {
+        std::unique_lock lock{mutex_};
+        return settled_.wait_for(lock, limit, [&] { return finished_.empty() && settling_ == 0; });
     }
 
     void set_threaded(bool yes) {
@@ -1343,7 +1383,8 @@ class engine {
 
     std::optional<task_view> shown(std::optional<task_record> record) const {
         if (!record) return std::nullopt;
-        task_view view{std::move(*record)};
+        task_view view;
+        static_cast<task_record&>(view) = std::move(*record);
         std::lock_guard const guard{mutex_};
         auto const busy = in_flight_.find(view.id);
         if (busy == in_flight_.end() || !busy->second) return view;
@@ -1386,12 +1427,17 @@ class engine {
     std::vector<std::pair<attempt_ptr, stop_reason>> to_stop_;
     std::array<std::size_t, priority_classes> claimed_{}; ///< waiting or queued
     std::size_t running_ = 0;                             ///< posted or running
+    std::size_t inside_ = 0;                              ///< threads in run()
     std::size_t settling_ = 0;
     std::size_t submitting_ = 0;
     bool lonely_ = false;
     bool stopping_ = false;
     bool recovered_ = false;
     bool threaded_ = false;
+    bool polling_ = false;
+    task_id newest_{};
+    task_id newest_before_poll_{};
+    std::unordered_set<task_id> run_in_poll_;
     bool must_load_ = true;
     bool must_sweep_ = true;
     bool must_check_gaps_ = true;
