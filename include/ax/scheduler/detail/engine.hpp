@@ -268,6 +268,7 @@ class engine {
     }
 
     void pause(std::string_view type, bool yes) {
+        check_text(type, "task type", longest_name, false);
         auto const number = number_of(type);
         std::vector<attempt_ptr> revoked;
         {

@@ -87,7 +87,8 @@ class handler_call {
             asked_ = r.delay();
             end.error = r.what();
         } catch (std::exception const& e) {
-            end.error = e.what();
+            auto const* const text = e.what(); // a class of the host's: it may be null
+            end.error = text != nullptr && *text != '\0' ? text : "an exception without a text";
         } catch (...) {
             end.error = "the handler threw something that is no std::exception";
         }
@@ -134,6 +135,8 @@ class handler_call {
                 delay = own ? own->next_delay(so_far, jitter_) : ax::retry::policy{}.next_delay(so_far, jitter_);
         } catch (std::exception const& e) { // a stored policy that does not parse, a custom one that throws
             end.error += std::string("; retry policy: ") + e.what();
+        } catch (...) {
+            end.error += "; retry policy: it threw something that is no std::exception";
         }
         if (delay) end.retry_at = later(asked_.value_or(*delay));
         if (end.retry_at && record.deadline && *end.retry_at >= *record.deadline) {
