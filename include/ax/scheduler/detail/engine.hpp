@@ -190,6 +190,10 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const& task : tasks) plan_deadline(task);
+        }
         take_alarms(due);
         return answer;
     }
@@ -781,6 +785,13 @@ class engine {
         flush();
     }
 
+    /// A task was stored that may wait beyond its deadline: expire() is called by then.
+    void plan_deadline(new_task const& task) {
+        if (!task.deadline || (next_deadline_ && *next_deadline_ <= *task.deadline)) return;
+        next_deadline_ = task.deadline;
+        plan_turn(*task.deadline);
+    }
+
     void arm(alarms const& due) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
@@ -1238,6 +1249,8 @@ class engine {
                 e.run_time = one.end.started ? one.end.ended - *one.end.started : duration{0};
                 e.text = one.end.error;
             }
+            if (taken && one.end.outcome == attempt_outcome::succeeded)
+                for (auto const& f : one.end.follow_ups) plan_deadline(f);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) must_check_gaps_ = true;
         }
         settling_ -= b.ended.size();

@@ -51,6 +51,7 @@ class handler_call {
         } else if (how == ending::skipped) {
             end.outcome = attempt_outcome::skipped;
         } else if (stopped) {
+            if (how == ending::snoozed) asked_.reset(); // where it comes to a retry, the policy says when
             end.outcome = outcome_of(why, end.error);
         } else if (how == ending::snoozed) {
             end.outcome = attempt_outcome::snoozed;
