@@ -44,11 +44,12 @@ class stride_order {
 
     constexpr explicit stride_order(std::array<std::size_t, N> const& weights) {
         constexpr std::int64_t most = std::int64_t{1} << 60;
-        std::int64_t multiple = 2; // so that no stride is below 2
+        std::int64_t multiple = 1;
         for (std::size_t c = 0; c < N; ++c) {
             if (weights[c] == 0) throw error{errc::invalid_argument, "weight of class " + std::to_string(c) + " is 0"};
             if (weights[c] > static_cast<std::size_t>(most)) throw too_large(c);
             auto const weight = static_cast<std::int64_t>(weights[c]);
+            // Twice the weight, so that no stride is below 2.
             auto const factor = 2 * weight / std::gcd(2 * weight, multiple);
             if (factor > most / multiple) throw too_large(c);
             multiple *= factor;
