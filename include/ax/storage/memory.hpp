@@ -180,13 +180,13 @@ inline std::vector<insertion> memory_storage::writer::insert(std::span<new_task 
 }
 
 inline insertion memory_storage::writer::insert_one(new_task const& task, time_point now, alarms& due) {
+    auto const* const kind = tables_.find_type(task.type);
+    if (kind == nullptr) throw error(errc::invalid_argument, "task type without a number of this store");
     row const* holder = task.key.empty() ? nullptr : tables_.find_by_key(task.key);
     if (holder == nullptr && !task.schedule.empty() && task.scheduled_at)
         holder = tables_.find_occurrence(task.schedule, *task.scheduled_at);
     if (holder != nullptr) return {holder->task.id, submit_outcome::kept, holder->task.state};
 
-    auto const* const kind = tables_.find_type(task.type);
-    if (kind == nullptr) throw error(errc::invalid_argument, "task type without a number of this store");
     row added;
     added.type = task.type;
     auto& record = added.task;
