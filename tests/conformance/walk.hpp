@@ -335,11 +335,32 @@ class walk {
     }
 
     ax::task_id some_in(ax::memory_storage const& model, std::initializer_list<task_state> states) {
-        ax::task_filter filter;
-        filter.state = *(states.begin() + static_cast<std::ptrdiff_t>(below(states.size())));
-        filter.limit = 20;
-        auto const found = model.list(filter, now_);
-        return found.empty() ? some_task(model) : found[below(found.size())].id;
+        ids found;
+        for (auto const state : states) {
+            ax::task_filter filter;
+            filter.state = state;
+            filter.limit = 10;
+            for (auto const& task : model.list(filter, now_)) found.push_back(task.id);
+        }
+        return found.empty() ? some_task(model) : found[below(found.size())];
+    }
+
+    /// Tasks that have been lost before are claimed more often than others and settled less often, so that some of them
+    /// are lost again and again.
+    ax::task_id some_to_claim(ax::memory_storage const& model) {
+        if (one_in(2)) {
+            ax::task_filter filter;
+            filter.state = task_state::ready;
+            for (auto const& task : model.list(filter, now_))
+                if (task.unclean_ends > 0 && !one_in(3)) return task.id;
+        }
+        return some_in(model, {task_state::ready, task_state::failed});
+    }
+
+    ax::task_id some_to_settle(ax::memory_storage const& model) {
+        auto const id = some_in(model, {task_state::dispatched, task_state::running});
+        auto const task = model.find(id);
+        return task && task->unclean_ends > 0 && !one_in(3) ? some_in(model, {task_state::running}) : id;
     }
 
     ax::new_task some_new_task() {
@@ -352,7 +373,7 @@ class walk {
         else
             task.delay = std::chrono::milliseconds{below(5'000)};
         task.priority = static_cast<ax::priority_class>(below(4));
-        if (!one_in(3)) task.route_key = "route-" + std::to_string(below(4));
+        if (one_in(2)) task.route_key = "route-" + std::to_string(below(6));
         task.route_order = one_in(2) ? ax::route_ordering::relaxed : ax::route_ordering::strict;
         if (one_in(5)) task.deadline = some_time() + 20s;
         if (one_in(9)) task.retry = "fixed(1s)";
@@ -362,7 +383,7 @@ class walk {
     ax::node_id some_node() { return ax::node_id{1 + below(3)}; }
 
     ax::attempt_end some_end(ax::memory_storage const& model) {
-        auto const id = some_in(model, {task_state::dispatched, task_state::running});
+        auto const id = some_to_settle(model);
         auto const task = model.find(id);
         ax::attempt_end end;
         end.id = id;
@@ -396,24 +417,23 @@ class walk {
         operation op;
         op.now = now_;
         auto const dice = below(100);
-        if (dice < 18) {
+        if (dice < 12) {
             op.what = verb::insert;
             for (auto n = 1 + below(3); n > 0; --n) op.tasks.push_back(some_new_task());
             if (one_in(10)) {
                 op.tasks[0].schedule = "schedule-0";
                 op.tasks[0].scheduled_at = t0 + std::chrono::seconds{30 * below(20)};
             }
-        } else if (dice < 45) {
+        } else if (dice < 42) {
             op.what = verb::claim;
             op.claims = {some_node(), now_, now_ + std::chrono::milliseconds{below(100)}, below(2)};
-            for (auto n = 1 + below(4); n > 0; --n)
-                op.requests.push_back({some_in(model, {task_state::ready, task_state::failed}), one_in(4)});
-        } else if (dice < 55) {
+            for (auto n = 1 + below(4); n > 0; --n) op.requests.push_back({some_to_claim(model), one_in(4)});
+        } else if (dice < 50) {
             op.what = verb::start;
             auto const id = some_in(model, {task_state::dispatched});
             auto const task = model.find(id);
             op.starts.push_back({id, task && !one_in(10) ? task->fence : ax::fence_token{1}, now_});
-        } else if (dice < 75) {
+        } else if (dice < 73) {
             op.what = verb::settle;
             for (auto n = 1 + below(3); n > 0; --n) op.ends.push_back(some_end(model));
         } else if (dice < 78) {

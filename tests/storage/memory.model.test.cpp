@@ -32,57 +32,59 @@ bool is_due(ax::task_record const& task) { return ax::is_claimable(task.state) &
 } // namespace
 
 TEST_CASE("memory_storage keeps its invariants through a random life", "[storage][memory]") {
-    auto const seed = GENERATE(1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u);
-    CAPTURE(seed);
-    ax::memory_storage store;
-    walk life(seed);
-    auto before = all_of(store);
-    std::map<std::string, std::size_t> seen; // what the walk has led to, lest it prove nothing
-    for (int step = 1; step <= 600; ++step) {
-        auto const ops = life.next(store);
-        bool const undone = step > 1 && life.one_in(12);
-        auto const untouched = undone ? read_all(store, life.now()) : std::vector<std::string>{};
-        auto const answers = perform_all(store, ops, undone);
-        CAPTURE(step, show(ops.front()), ops.size(), undone);
-        REQUIRE(store.check_invariants() == "");
-        if (undone) {
-            REQUIRE(read_all(store, life.now()) == untouched);
-            continue;
-        }
-
-        auto after = all_of(store);
-        alarm_set announced;
-        bool reclaimed = false;
-        for (std::size_t i = 0; i < ops.size(); ++i) {
-            announced.merge(true_alarms(answers[i].due, store));
-            reclaimed = reclaimed || ops[i].what == verb::reclaim;
-        }
-        for (auto const& [id, task] : after) {
-            auto const old = before.find(id);
-            CAPTURE(show(task));
-            if (old != before.end()) {
-                auto const& was = old->second;
-                REQUIRE(is_path(was.state, task.state, 2 * ops.size()));
-                REQUIRE(task.version >= was.version);
-                REQUIRE(task.fence >= was.fence);
-                if (was.state == task_state::succeeded) REQUIRE(show(task) == show(was));
-                if (task.state != was.state) REQUIRE(task.version > was.version);
-                if (task.state != was.state) ++seen[std::string{to_string(task.state)}];
+    std::map<std::string, std::size_t> seen; // what the walks have led to, lest they prove nothing
+    for (std::uint32_t seed = 1; seed <= 8; ++seed) {
+        CAPTURE(seed);
+        ax::memory_storage store;
+        walk life(seed);
+        auto before = all_of(store);
+        for (int step = 1; step <= 600; ++step) {
+            auto const ops = life.next(store);
+            bool const undone = step > 1 && life.one_in(12);
+            auto const untouched = undone ? read_all(store, life.now()) : std::vector<std::string>{};
+            auto const answers = perform_all(store, ops, undone);
+            CAPTURE(step, show(ops.front()), ops.size(), undone);
+            REQUIRE(store.check_invariants() == "");
+            if (undone) {
+                REQUIRE(read_all(store, life.now()) == untouched);
+                continue;
             }
-            // Whatever can be claimed now and could not before, or at another time, has been announced: else the
-            // alarm clock would never ring. Only reclaim() has no answer for it; a start reads everything anyway.
-            bool const news = old == before.end() || !is_due(old->second) || old->second.run_at != task.run_at;
-            if (is_due(task) && news && !reclaimed)
-                REQUIRE(std::any_of(announced.begin(), announced.end(),
-                                    [id = id](auto const& each) { return std::get<2>(each) == id; }));
-            if (task.held) ++seen["held"];
-            if (task.blocked) ++seen["blocked"];
-            if (task.lonely) ++seen["lonely"];
+
+            auto after = all_of(store);
+            alarm_set announced;
+            bool reclaimed = false;
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                announced.merge(true_alarms(answers[i].due, store));
+                reclaimed = reclaimed || ops[i].what == verb::reclaim;
+            }
+            for (auto const& [id, task] : after) {
+                auto const old = before.find(id);
+                CAPTURE(show(task));
+                if (old != before.end()) {
+                    auto const& was = old->second;
+                    REQUIRE(is_path(was.state, task.state, 2 * ops.size()));
+                    REQUIRE(task.version >= was.version);
+                    REQUIRE(task.fence >= was.fence);
+                    if (was.state == task_state::succeeded) REQUIRE(show(task) == show(was));
+                    if (task.state != was.state) REQUIRE(task.version > was.version);
+                    if (task.state != was.state) ++seen[std::string{to_string(task.state)}];
+                }
+                // Whatever can be claimed now and could not before, or at another time, has been announced: else the
+                // alarm clock would never ring. Only reclaim() has no answer for it; a start reads everything anyway.
+                bool const news = old == before.end() || !is_due(old->second) || old->second.run_at != task.run_at;
+                if (is_due(task) && news && !reclaimed)
+                    REQUIRE(std::any_of(announced.begin(), announced.end(),
+                                        [id = id](auto const& each) { return std::get<2>(each) == id; }));
+                if (task.held) ++seen["held"];
+                if (task.blocked) ++seen["blocked"];
+                if (task.lonely) ++seen["lonely"];
+                if (task.last_error.starts_with("poison")) ++seen["poisoned"];
+            }
+            before = std::move(after);
         }
-        before = std::move(after);
     }
     for (auto const* what : {"ready", "dispatched", "running", "succeeded", "failed", "dead", "cancelled", "skipped",
-                             "held", "blocked", "lonely"}) {
+                             "held", "blocked", "lonely", "poisoned"}) {
         CAPTURE(what);
         CHECK(seen[what] > 0);
     }
