@@ -109,9 +109,7 @@ inline std::string show(operation const& op) {
     std::ostringstream out;
     out << "now=" << show(op.now) << " ";
     switch (op.what) {
-    case verb::type:
-        out << "type " << op.name;
-        break;
+    case verb::type: out << "type " << op.name; break;
     case verb::insert:
         out << "insert";
         for (auto const& task : op.tasks) out << " " << show(task);
@@ -132,35 +130,19 @@ inline std::string show(operation const& op) {
                 << show(end.started) << " ended " << show(end.ended) << " retry_at " << show(end.retry_at)
                 << " follow-ups " << end.follow_ups.size();
         break;
-    case verb::reclaim:
-        out << "reclaim by " << op.reclaims.node << " poison_after " << op.reclaims.poison_after;
-        break;
-    case verb::cancel:
-        out << "cancel " << op.id;
-        break;
-    case verb::retry:
-        out << "retry " << op.id;
-        break;
-    case verb::reschedule:
-        out << "reschedule " << op.id << " to " << show(op.when);
-        break;
-    case verb::expire:
-        out << "expire";
-        break;
-    case verb::pause:
-        out << "pause " << std::uint32_t(op.number) << " " << op.yes;
-        break;
-    case verb::declare:
-        out << "declare " << show(op.schedule);
-        break;
+    case verb::reclaim: out << "reclaim by " << op.reclaims.node << " poison_after " << op.reclaims.poison_after; break;
+    case verb::cancel: out << "cancel " << op.id; break;
+    case verb::retry: out << "retry " << op.id; break;
+    case verb::reschedule: out << "reschedule " << op.id << " to " << show(op.when); break;
+    case verb::expire: out << "expire"; break;
+    case verb::pause: out << "pause " << std::uint32_t(op.number) << " " << op.yes; break;
+    case verb::declare: out << "declare " << show(op.schedule); break;
     case verb::step:
         out << "step " << op.step.name << " version " << op.step.version << " next " << show(op.step.next)
             << " skipped " << op.step.skipped << (op.step.skip_if_unfinished ? " if finished " : " ")
             << (op.step.occurrence ? show(*op.step.occurrence) : "");
         break;
-    case verb::forget:
-        out << "forget " << op.name;
-        break;
+    case verb::forget: out << "forget " << op.name; break;
     }
     return out.str();
 }
@@ -181,9 +163,7 @@ reply perform(Writer& writer, operation const& op) {
         answer.due = change.due;
     };
     switch (op.what) {
-    case verb::type:
-        out << std::uint32_t(writer.type(op.name));
-        break;
+    case verb::type: out << std::uint32_t(writer.type(op.name)); break;
     case verb::insert:
         for (auto const& each : writer.insert(op.tasks, op.now, answer.due)) out << show(each) << "\n";
         break;
@@ -193,9 +173,7 @@ reply perform(Writer& writer, operation const& op) {
         for (auto const id : taken.suspects) out << "suspect " << id << "\n";
         break;
     }
-    case verb::start:
-        writer.start(op.starts, op.now);
-        break;
+    case verb::start: writer.start(op.starts, op.now); break;
     case verb::settle: {
         auto const settled = writer.settle(op.ends, op.now);
         for (std::size_t i = 0; i < settled.accepted.size(); ++i)
@@ -210,15 +188,9 @@ reply perform(Writer& writer, operation const& op) {
         for (auto const id : reclaimed.poisoned) out << " " << id;
         break;
     }
-    case verb::cancel:
-        tell(writer.cancel(op.id, op.now));
-        break;
-    case verb::retry:
-        tell(writer.retry(op.id, op.now));
-        break;
-    case verb::reschedule:
-        tell(writer.reschedule(op.id, op.when, op.now));
-        break;
+    case verb::cancel: tell(writer.cancel(op.id, op.now)); break;
+    case verb::retry: tell(writer.retry(op.id, op.now)); break;
+    case verb::reschedule: tell(writer.reschedule(op.id, op.when, op.now)); break;
     case verb::expire: {
         auto expired = writer.expire(op.now, 100'000);
         std::sort(expired.dead.begin(), expired.dead.end());
@@ -226,12 +198,8 @@ reply perform(Writer& writer, operation const& op) {
         answer.due = expired.due;
         break;
     }
-    case verb::pause:
-        writer.pause(op.number, op.yes);
-        break;
-    case verb::declare:
-        out << show(writer.declare(op.schedule, op.now));
-        break;
+    case verb::pause: writer.pause(op.number, op.yes); break;
+    case verb::declare: out << show(writer.declare(op.schedule, op.now)); break;
     case verb::step: {
         auto const stepped = writer.step(op.step, op.now);
         out << stepped.accepted << " " << show(stepped.record);
@@ -239,9 +207,7 @@ reply perform(Writer& writer, operation const& op) {
         answer.due = stepped.due;
         break;
     }
-    case verb::forget:
-        out << writer.forget(op.name);
-        break;
+    case verb::forget: out << writer.forget(op.name); break;
     }
     answer.text = out.str();
     return answer;
@@ -315,14 +281,10 @@ class walk {
 
     ax::time_point some_time() {
         switch (below(6)) {
-        case 0:
-            return now_;
-        case 1:
-            return now_ - std::chrono::seconds{below(5)};
-        case 2:
-            return t0 + std::chrono::seconds{below(100)};
-        default:
-            return now_ + std::chrono::seconds{below(10)};
+        case 0: return now_;
+        case 1: return now_ - std::chrono::seconds{below(5)};
+        case 2: return t0 + std::chrono::seconds{below(100)};
+        default: return now_ + std::chrono::seconds{below(10)};
         }
     }
 
