@@ -17,6 +17,7 @@ endif()
 
 cmake_path(GET source STEM name)
 file(MAKE_DIRECTORY "${scratch}")
+set(ENV{LC_ALL} C) # else the words come translated, and between quotes of several bytes
 separate_arguments(flags UNIX_COMMAND "${flags}")
 list(TRANSFORM includes PREPEND "-I")
 list(TRANSFORM definitions PREPEND "-D")

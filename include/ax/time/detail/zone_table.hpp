@@ -139,7 +139,7 @@ inline bool plausible_zone_name(std::string_view name) noexcept {
 
 inline std::string printable_zone_name(std::string_view name) {
     std::string text;
-    for (char const c : name.substr(0, 64)) text += c >= ' ' && c != '\x7f' ? c : '?';
+    for (char const c : name.substr(0, 64)) text += (static_cast<unsigned char>(c) >= 0x20 && c != '\x7f') ? c : '?';
     if (name.size() > 64) text += "...";
     return text;
 }

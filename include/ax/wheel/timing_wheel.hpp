@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: MIT
+// A hierarchical timing wheel for any 64-bit horizon. Time is cut into digits of six bits; a timer sits at the level of
+// the highest digit in which its deadline differs from the wheel's position, in the slot that its own digit names. So a
+// timer moves to a lower level only when the position enters its slot, all timers of one tick are always in one slot in
+// the order of their coming, and the earliest timer is in the first slot of the lowest level in use.
+//
+// At a million timers cache misses decide, not instructions. Slots hold small plain entries (deadline, index,
+// generation) in contiguous chunks; payloads stay where they are until they fire. Cancelling only touches the payload's
+// record: the entry, whose generation is then out of date, is dropped when its slot comes up, or by a sweep when such
+// entries outnumber the timers.
+#pragma once
+
+#include "ax/time/time_point.hpp"
+#include "ax/wheel/detail/entry_list.hpp"
+#include "ax/wheel/detail/timer_slab.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ax {
+
+namespace detail {
+struct timing_wheel_peer;
+}
+
+template <class Payload>
+class timing_wheel;
+
+/// Names one timer of the wheel that gave it out. Matches nothing once the timer has fired or was cancelled, and
+/// nothing when default-constructed.
+class timer_handle {
+  public:
+    constexpr timer_handle() noexcept = default;
+    friend constexpr bool operator==(timer_handle, timer_handle) noexcept = default;
+
+  private:
+    template <class Payload>
+    friend class timing_wheel;
+
+    constexpr timer_handle(std::uint32_t index, std::uint32_t generation) noexcept
+        : index_(index), generation_(generation) {}
+
+    std::uint32_t index_ = 0;
+    std::uint32_t generation_ = 0;
+};
+
+/// Keeps timers and hands over the payload of each when time has reached its deadline; ticks of one millisecond.
+///
+/// The wheel has no clock and no thread: advance() tells it the time. Payloads need only be movable. A payload's
+/// destructor may use the wheel, except advance() and rewind().
+///
+/// Threads: distinct wheels may be used at once; one wheel by one thread at a time, next_expiry() included.
+/// Source:  Varghese & Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987, scheme 7.
+template <class Payload>
+class timing_wheel {
+    static_assert(std::is_object_v<Payload> && std::is_move_constructible_v<Payload> && std::is_destructible_v<Payload>,
+                  "a timing_wheel's payload is a movable object type");
+
+  public:
+    using handle = timer_handle;
+
+    /// @param start  The present instant: what is due at or before it fires with the next advance().
+    explicit timing_wheel(time_point start)
+        : slots_(std::make_unique<detail::entry_list[]>(levels * slots_per_level)), now_(to_tick(start)),
+          position_(now_) {}
+
+    /// A wheel that was moved from may only be assigned to or destroyed.
+    timing_wheel(timing_wheel&& other) noexcept = default;
+    timing_wheel& operator=(timing_wheel&& other) noexcept {
+        if (this != &other) {
+            std::destroy_at(this);
+            std::construct_at(this, std::move(other));
+        }
+        return *this;
+    }
+
+    ~timing_wheel() {
+        if (slots_ != nullptr) clear();
+    }
+
+    /// Adds a timer. A deadline at or before the present instant is overdue: it fires with the next advance().
+    ///
+    /// @return     Names the timer until it has fired or was cancelled.
+    /// Complexity: O(1). Allocates only while the wheel grows: one block for many timers.
+    /// Errors:     std::bad_alloc, or what moving the payload throws; the wheel is then as it was.
+    handle schedule(time_point deadline, Payload payload) {
+        auto const due = to_tick(deadline);
+        auto const [index, record] = slab_.insert(std::move(payload));
+        auto const generation = record->generation;
+        try {
+            file({due, index, generation});
+        } catch (...) {
+            discard(index, record);
+            throw;
+        }
+        ++live_;
+        ++operations_;
+        return {index, generation};
+    }
+
+    /// Takes a timer back and destroys its payload at once.
+    ///
+    /// @return     False if it has fired, was cancelled before or never existed; that is harmless.
+    /// Complexity: O(1), amortised. Does not allocate.
+    bool cancel(handle timer) noexcept {
+        auto* const record = slab_.find_any(timer.index_, timer.generation_);
+        if (record == nullptr) return false;
+        ++record->generation; // from here on the timer is gone, also for a destructor that looks
+        --live_;
+        ++operations_;
+        count_dead();
+        record->payload.~Payload();
+        slab_.release(timer.index_);
+        return true;
+    }
+
+    /// Gives a timer another deadline, earlier or later, and a new handle; the payload stays where it is. Within its
+    /// new tick the timer is the last one, as if it had been scheduled just now.
+    ///
+    /// @return     False, and `timer` is unchanged, if it has fired or was cancelled.
+    /// Complexity: O(1), amortised.
+    /// Errors:     std::bad_alloc; nothing has changed then.
+    bool reschedule(handle& timer, time_point deadline) {
+        auto* const record = slab_.find_any(timer.index_, timer.generation_);
+        if (record == nullptr) return false;
+        if (record->generation + 1 == slab::last_generation) { // this record retires: move to another one
+            pool_.reserve(1);                                  // so that only the next line may fail
+            auto const [index, fresh] = slab_.insert(std::move(record->payload));
+            file({to_tick(deadline), index, fresh->generation});
+            ++live_;
+            cancel(std::exchange(timer, {index, fresh->generation}));
+            return true;
+        }
+        file({to_tick(deadline), timer.index_, record->generation + 1});
+        timer.generation_ = ++record->generation;
+        ++operations_;
+        count_dead();
+        return true;
+    }
+
+    /// Moves time forward to `now` and hands every timer that became due to `fire`, in the order of deadlines.
+    ///
+    /// Timers of one tick fire in the order in which they were scheduled. `fire` may schedule, cancel and reschedule
+    /// any timer; a timer that it cancels does not fire, and one that it schedules for `now` or earlier fires with the
+    /// next call, so that a timer which renews itself cannot hold up this one. It must not call advance() (which then
+    /// does nothing) or rewind().
+    ///
+    /// @param now   Earlier than the last call: nothing happens, since clocks step back; see rewind().
+    /// @param fire  Called with the payload of each timer as an rvalue; what it throws passes through, that timer
+    /// counts as
+    ///              fired, and the rest fires with the next call.
+    /// @return      How many fired.
+    /// Complexity:  O(timers fired + timers whose slot comes up + levels), however long the time that passed. Allocates
+    /// at most
+    ///              chunks for slots that timers move to, which are kept for the next time.
+    /// Errors:      std::bad_alloc; no timer is lost.
+    template <std::invocable<Payload> Fire>
+    std::size_t advance(time_point now, Fire&& fire) {
+        auto const target = to_tick(now);
+        if (target < now_ || busy_) return 0;
+        busy_ = true;
+        struct guard {
+            timing_wheel& wheel;
+            ~guard() {
+                wheel.busy_ = false;
+                wheel.pool_.trim();
+            }
+        } const done{*this};
+
+        collect_overdue();
+        now_ = target;
+        std::size_t fired = 0;
+        do fired += fire_current(fire);
+        while (next_tick());
+        position_ = now_;
+        return fired;
+    }
+
+    /// The deadline of the earliest timer, or nothing if there is none: advance() has nothing to fire before it.
+    ///
+    /// Exact, with one exception: when the earliest timer was cancelled and more than 256 others share its slot, the
+    /// next one is looked for only after every so many calls that change the wheel. Until then this may be the deadline
+    /// of the cancelled timer, which is never too late and, once reached by advance(), does not come again.
+    ///
+    /// Complexity: O(levels), amortised over the calls of schedule() and cancel(). Does not allocate.
+    std::optional<time_point> next_expiry() const noexcept {
+        if (live_ == 0) return std::nullopt;
+        auto earliest = std::optional<std::uint64_t>{};
+        auto const consider = [&](detail::entry_list const& list, bool sorted) {
+            auto const found = earliest_in(list, sorted);
+            if (found && (!earliest || *found < *earliest)) earliest = found;
+            return found.has_value();
+        };
+        consider(current_, true);
+        consider(overdue_, false);
+        for (auto rest = used_levels_; rest != 0; rest &= rest - 1) {
+            auto const level = static_cast<unsigned>(std::countr_zero(rest));
+            for (auto bits = occupied_[level]; bits != 0; bits &= bits - 1) {
+                auto const digit = static_cast<unsigned>(std::countr_zero(bits));
+                if (consider(slots_[level * slots_per_level + digit], level == 0)) return to_time(*earliest);
+            }
+        }
+        return earliest ? std::optional(to_time(*earliest)) : std::nullopt;
+    }
+
+    /// The instant that the wheel has reached: the start, or what advance() or rewind() set.
+    time_point position() const noexcept { return to_time(now_); }
+
+    /// Moves the wheel back to `now`, for a clock that was set back: what was overdue and is now in the future waits
+    /// for its deadline again. Not earlier than the last instant: nothing happens.
+    ///
+    /// Complexity: O(n). Must not be called by `fire`.
+    /// Errors:     std::bad_alloc; nothing has changed then.
+    void rewind(time_point now) {
+        auto const target = to_tick(now);
+        if (target >= now_ || busy_) return;
+        pool_.reserve((std::min)(live_ + dead_, std::size_t{levels * slots_per_level + 1}));
+        auto all = take_all();
+        now_ = target;
+        position_ = target;
+        refile(all);
+        pool_.trim();
+    }
+
+    std::size_t size() const noexcept { return live_; }
+    bool empty() const noexcept { return live_ == 0; }
+
+    /// Destroys all payloads. Timers that their destructors schedule stay.
+    void clear() noexcept {
+        auto const outer = std::exchange(busy_, true);
+        current_ = take_all(); // a member, so that a sweep on behalf of a destructor sees what is left
+        while (!current_.empty()) {
+            auto const entry = current_.front();
+            current_.pop_front(pool_);
+            if (auto* const record = slab_.find(entry.index, entry.generation); record != nullptr) {
+                --live_;
+                discard(entry.index, record);
+            } else {
+                --dead_;
+            }
+        }
+        busy_ = outer;
+        pool_.trim();
+    }
+
+    /// Bytes that the wheel holds, those kept for the next timers included; without what payloads own elsewhere.
+    std::size_t memory() const noexcept {
+        return levels * slots_per_level * sizeof(detail::entry_list) + pool_.memory() + slab_.memory();
+    }
+
+    /// True if all inner bounds hold. For tests. O(n).
+    bool check_invariants() const {
+        std::size_t alive = 0;
+        std::size_t dead = 0;
+        std::size_t chunks = 0;
+        bool good = position_ <= now_;
+        auto const check = [&](detail::entry_list const& list, auto&& placed) {
+            std::size_t entries = 0;
+            list.visit([&](detail::wheel_entry const& e) {
+                auto const is_alive = slab_.find(e.index, e.generation) != nullptr;
+                good = good && (!is_alive || (e.due >= list.earliest().due && placed(e.due)));
+                ++(is_alive ? alive : dead);
+                ++entries;
+                return true;
+            });
+            good = good && entries == list.size();
+            chunks += list.chunks();
+        };
+        check(current_, [&](std::uint64_t due) { return due <= position_; });
+        check(overdue_, [&](std::uint64_t due) { return due <= now_; });
+        for (unsigned level = 0; level != levels; ++level) {
+            for (unsigned digit = 0; digit != slots_per_level; ++digit) {
+                auto const at = level * slots_per_level + digit;
+                auto const& list = slots_[at];
+                good = good && list.empty() == ((occupied_[level] >> digit & 1) == 0);
+                check(list, [&](std::uint64_t due) { return due >= position_ && slot_of(due) == at; });
+            }
+            good = good && (occupied_[level] != 0) == ((used_levels_ >> level & 1) != 0);
+        }
+        return good && alive == live_ && dead == dead_ && chunks == pool_.used() && slab_.audit() == live_;
+    }
+
+  private:
+    friend struct detail::timing_wheel_peer; // of the tests
+
+    using slab = detail::timer_slab<Payload>;
+    using record_type = typename slab::record;
+
+    static constexpr unsigned bits_per_level = 6;
+    static constexpr unsigned slots_per_level = 1U << bits_per_level;
+    static constexpr unsigned levels = (64 + bits_per_level - 1) / bits_per_level;
+    static constexpr std::size_t dead_tolerated = 64;
+
+    // Ticks are unsigned and in the order of instants, so that the whole range of time_point has a place.
+    static constexpr std::uint64_t to_tick(time_point t) noexcept {
+        return static_cast<std::uint64_t>(t.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
+    }
+    static constexpr time_point to_time(std::uint64_t tick) noexcept {
+        return time_point{duration{static_cast<std::int64_t>(tick ^ std::uint64_t{1} << 63)}};
+    }
+
+    unsigned slot_of(std::uint64_t due) const noexcept {
+        auto const level = static_cast<unsigned>(std::bit_width((due ^ position_) | 1) - 1) / bits_per_level;
+        return level * slots_per_level + (static_cast<unsigned>(due >> level * bits_per_level) & (slots_per_level - 1));
+    }
+
+    void file(detail::wheel_entry entry) {
+        if (entry.due <= now_) {
+            overdue_.push_back(entry, pool_);
+        } else {
+            place(entry);
+        }
+    }
+
+    /// Puts an entry that is not before the position into its slot.
+    void place(detail::wheel_entry entry) {
+        auto const at = slot_of(entry.due);
+        slots_[at].push_back(entry, pool_);
+        auto const level = at / slots_per_level;
+        occupied_[level] |= std::uint64_t{1} << at % slots_per_level;
+        used_levels_ |= 1U << level;
+    }
+
+    detail::entry_list take_slot(unsigned level, unsigned digit) noexcept {
+        occupied_[level] &= ~(std::uint64_t{1} << digit);
+        if (occupied_[level] == 0) used_levels_ &= ~(1U << level);
+        return std::exchange(slots_[level * slots_per_level + digit], {});
+    }
+
+    /// All entries; those of one deadline are in their order.
+    detail::entry_list take_all() noexcept {
+        auto all = std::exchange(current_, {});
+        for (; used_levels_ != 0; used_levels_ &= used_levels_ - 1) {
+            auto const level = static_cast<unsigned>(std::countr_zero(used_levels_));
+            for (auto& bits = occupied_[level]; bits != 0; bits &= bits - 1) {
+                all.splice(slots_[level * slots_per_level + static_cast<unsigned>(std::countr_zero(bits))]);
+            }
+        }
+        all.splice(overdue_); // last: what shares a deadline with an entry above was scheduled later
+        return all;
+    }
+
+    void refile(detail::entry_list& list) {
+        while (!list.empty()) {
+            auto const entry = list.front();
+            list.pop_front(pool_);
+            if (slab_.find(entry.index, entry.generation) == nullptr) {
+                --dead_;
+            } else {
+                file(entry);
+            }
+        }
+    }
+
+    /// Makes current_ the sorted list of what was overdue before this call of advance().
+    void collect_overdue() {
+        if (overdue_.empty()) return;
+        auto last = std::uint64_t{0};
+        auto sorted = current_.empty();
+        overdue_.visit([&](detail::wheel_entry const& e) {
+            sorted = sorted && last <= e.due && e.due <= position_;
+            last = e.due;
+            return sorted;
+        });
+        if (sorted) {
+            current_ = std::exchange(overdue_, {});
+            return;
+        }
+        // Out of order, or an earlier call was cut short by an exception: then current_ has the rest of its tick, and
+        // what is later than the position goes behind the timers of the same tick that still wait in the wheel.
+        std::vector<detail::wheel_entry> entries;
+        entries.reserve(current_.size() + overdue_.size());
+        pool_.reserve((std::min)(overdue_.size(), std::size_t{levels * slots_per_level}) + 2);
+        auto const drain = [&](detail::entry_list& list) {
+            for (; !list.empty(); list.pop_front(pool_)) entries.push_back(list.front());
+        };
+        drain(current_);
+        drain(overdue_);
+        std::stable_sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return a.due < b.due; });
+        for (auto const& entry : entries) {
+            if (slab_.find(entry.index, entry.generation) == nullptr) {
+                --dead_;
+            } else if (entry.due <= position_) {
+                current_.push_back(entry, pool_);
+            } else {
+                place(entry);
+            }
+        }
+    }
+
+    /// Fires what is in current_, which `fire` may shorten by cancelling.
+    template <class Fire>
+    std::size_t fire_current(Fire& fire) {
+        std::size_t fired = 0;
+        while (!current_.empty()) {
+            slab_.prefetch_record(current_.ahead(8).index);
+            auto const entry = current_.front();
+            auto* const record = slab_.find(entry.index, entry.generation);
+            if (record == nullptr) {
+                current_.pop_front(pool_);
+                --dead_;
+                continue;
+            }
+            Payload payload(std::move(record->payload));
+            current_.pop_front(pool_);
+            --live_;
+            discard(entry.index, record);
+            ++fired;
+            fire(std::move(payload));
+        }
+        return fired;
+    }
+
+    /// Moves the position to the next tick that has timers and is due, and these to current_.
+    bool next_tick() {
+        while (used_levels_ != 0) {
+            auto const level = static_cast<unsigned>(std::countr_zero(used_levels_));
+            auto const digit = static_cast<unsigned>(std::countr_zero(occupied_[level]));
+            auto const start = slot_start(level, digit);
+            if (start > now_) return false;
+            if (level == 0) {
+                position_ = start;
+                current_ = take_slot(level, digit);
+                return true;
+            }
+            cascade(level, digit);
+        }
+        return false;
+    }
+
+    std::uint64_t slot_start(unsigned level, unsigned digit) const noexcept {
+        auto const shift = level * bits_per_level;
+        auto const above = level + 1 == levels ? 0 : position_ >> (shift + bits_per_level) << (shift + bits_per_level);
+        return above | std::uint64_t{digit} << shift;
+    }
+
+    /// Enters a slot of a higher level: its timers move to lower ones.
+    void cascade(unsigned level, unsigned digit) {
+        auto const& slot = slots_[level * slots_per_level + digit];
+        pool_.reserve((std::min)(slot.size(), std::size_t{level * slots_per_level}) + 1); // nothing below may fail
+        auto list = take_slot(level, digit);
+        if (list.earliest().generation == 0) { // known to have no timer that is alive
+            dead_ -= list.size();
+            list.clear(pool_);
+            return;
+        }
+        // Straight to the first timer: a lonely one far away then moves once and not once a level.
+        position_ = (std::min)(list.earliest().due, now_);
+        while (!list.empty()) {
+            auto const entry = list.front();
+            slab_.prefetch_record(entry.index);
+            list.pop_front(pool_);
+            if (entry.due < position_) { // before the earliest that is alive
+                --dead_;
+            } else {
+                place(entry);
+            }
+        }
+    }
+
+    /// Destroys a payload and frees its record.
+    void discard(std::uint32_t index, record_type* record) noexcept {
+        ++record->generation;
+        record->payload.~Payload();
+        slab_.release(index);
+    }
+
+    /// Counts an entry whose timer is gone, and sweeps when such outnumber the timers: the cost of a sweep is then paid
+    /// by the cancellations since the last one.
+    void count_dead() noexcept {
+        if (++dead_ > live_ + dead_tolerated) sweep();
+    }
+
+    void sweep() noexcept {
+        auto const keep = [&](detail::wheel_entry const& entry, detail::wheel_entry const& later) {
+            slab_.prefetch_record(later.index);
+            return slab_.find(entry.index, entry.generation) != nullptr;
+        };
+        current_.compact(pool_, keep);
+        overdue_.compact(pool_, keep);
+        for (auto rest = used_levels_; rest != 0; rest &= rest - 1) {
+            auto const level = static_cast<unsigned>(std::countr_zero(rest));
+            for (auto bits = occupied_[level]; bits != 0; bits &= bits - 1) {
+                auto const digit = static_cast<unsigned>(std::countr_zero(bits));
+                auto& slot = slots_[level * slots_per_level + digit];
+                slot.compact(pool_, keep);
+                if (slot.empty()) take_slot(level, digit);
+            }
+        }
+        dead_ = 0;
+        pool_.trim();
+    }
+
+    /// The earliest due time in a list, or nothing if all its timers are gone. In a sorted list the first one alive has
+    /// it.
+    std::optional<std::uint64_t> earliest_in(detail::entry_list const& list, bool sorted) const noexcept {
+        if (list.empty()) return std::nullopt;
+        auto const known = list.earliest();
+        if (known.generation == 0) return std::nullopt;
+        if (slab_.find(known.index, known.generation) != nullptr) return known.due;
+        // It was cancelled. A search is paid for by the calls since the last one; until then the old answer is early,
+        // not late.
+        if (list.size() > search_free && (operations_ - last_search_) * search_per_operation < list.size())
+            return known.due;
+        if (list.size() > search_free) last_search_ = operations_;
+        auto best = detail::entry_list::none();
+        list.visit([&](detail::wheel_entry const& e) {
+            if (best.generation != 0 && e.due >= best.due) return true;
+            if (slab_.find(e.index, e.generation) == nullptr) return true;
+            best = e;
+            return !sorted;
+        });
+        const_cast<detail::entry_list&>(list).set_earliest(best);
+        return best.generation == 0 ? std::nullopt : std::optional(best.due);
+    }
+
+    static constexpr std::size_t search_free = 256;
+    static constexpr std::size_t search_per_operation = 64;
+
+    std::unique_ptr<detail::entry_list[]> slots_; // level by level
+    std::uint64_t now_;                           // what advance() was told last
+    std::uint64_t position_;                      // what slots are relative to; behind now_ only while something is due
+    std::array<std::uint64_t, levels> occupied_{}; // a bit for each slot that has entries
+    std::uint32_t used_levels_ = 0;
+    bool busy_ = false; // in advance() or clear()
+    std::size_t live_ = 0;
+    std::size_t dead_ = 0; // entries whose timer is gone
+    std::uint64_t operations_ = 0;
+    mutable std::uint64_t last_search_ = 0;
+    detail::entry_list current_; // being fired: of one tick, or what was overdue
+    detail::entry_list overdue_; // scheduled when already due: fires with the next advance()
+    slab slab_;
+    detail::chunk_pool pool_;
+};
+
+} // namespace ax
