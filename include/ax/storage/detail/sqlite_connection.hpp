@@ -27,25 +27,19 @@ namespace ax::detail {
 constexpr errc sqlite_meaning(int code, int system) noexcept {
     if (system == ENOSPC || system == EDQUOT) return errc::disk_full;
     switch (code) { // those whose primary code says too little
-    case SQLITE_IOERR_SHMSIZE:
-        return errc::disk_full;
-    case SQLITE_IOERR_CORRUPTFS:
-        return errc::corrupt;
-    default:
-        break;
+    case SQLITE_IOERR_SHMSIZE: return errc::disk_full;
+    case SQLITE_IOERR_CORRUPTFS: return errc::corrupt;
+    default: break;
     }
     switch (code & 0xFF) {
-    case SQLITE_FULL:
-        return errc::disk_full;
-    case SQLITE_NOTADB:
-        return errc::not_a_store;
+    case SQLITE_FULL: return errc::disk_full;
+    case SQLITE_NOTADB: return errc::not_a_store;
     case SQLITE_CORRUPT:
     case SQLITE_CONSTRAINT: // no input can violate one: the indexes contradict each other
     case SQLITE_MISMATCH:
     case SQLITE_ERROR: // tables or columns that were there at open() are gone
         return errc::corrupt;
-    case SQLITE_TOOBIG:
-        return errc::invalid_argument;
+    case SQLITE_TOOBIG: return errc::invalid_argument;
     default: // BUSY, LOCKED, IOERR, READONLY, CANTOPEN, PERM, PROTOCOL, INTERRUPT ...
         return errc::unavailable;
     }
@@ -127,8 +121,7 @@ class sqlite_connection {
             text += "; another connection holds the lock";
             if (opening_) meaning = errc::locked;
             break;
-        default:
-            break;
+        default: break;
         }
         failed_ = true;
         if (!first_failure_) first_failure_.emplace(meaning, text);

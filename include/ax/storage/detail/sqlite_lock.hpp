@@ -182,8 +182,7 @@ class sqlite_lock_file {
 
     void refuse_if_open(file_identity const& file) const {
         switch (open_files::find(file)) {
-        case open_files::holder::nobody:
-            return;
+        case open_files::holder::nobody: return;
         case open_files::holder::this_process:
             throw error(errc::locked,
                         database_ + " is open in this process already (pid " + std::to_string(::getpid()) + ")");

@@ -252,24 +252,16 @@ class sqlite_reader {
 
     static sqlite_sql list_of(task_state state) noexcept {
         switch (state) {
-        case task_state::dispatched:
-            return sqlite_sql::list_dispatched;
-        case task_state::running:
-            return sqlite_sql::list_running;
-        case task_state::succeeded:
-            return sqlite_sql::list_succeeded;
-        case task_state::dead:
-            return sqlite_sql::list_dead;
-        case task_state::cancelled:
-            return sqlite_sql::list_cancelled;
-        case task_state::skipped:
-            return sqlite_sql::list_skipped;
-        case task_state::upstream_failed:
-            return sqlite_sql::list_upstream_failed;
+        case task_state::dispatched: return sqlite_sql::list_dispatched;
+        case task_state::running: return sqlite_sql::list_running;
+        case task_state::succeeded: return sqlite_sql::list_succeeded;
+        case task_state::dead: return sqlite_sql::list_dead;
+        case task_state::cancelled: return sqlite_sql::list_cancelled;
+        case task_state::skipped: return sqlite_sql::list_skipped;
+        case task_state::upstream_failed: return sqlite_sql::list_upstream_failed;
         case task_state::created:
         case task_state::ready:
-        case task_state::failed:
-            break;
+        case task_state::failed: break;
         }
         return sqlite_sql::list_created;
     }

@@ -84,20 +84,14 @@ inline char const* network_file_system([[maybe_unused]] std::string const& path)
     struct statfs status {};
     if (::statfs(path.c_str(), &status) != 0) return nullptr;
     switch (static_cast<std::uint32_t>(status.f_type)) {
-    case 0x6969:
-        return "NFS";
+    case 0x6969: return "NFS";
     case 0x517B:
     case 0xFF534D42:
-    case 0xFE534D42:
-        return "SMB";
-    case 0x5346414F:
-        return "AFS";
-    case 0x00C36400:
-        return "Ceph";
-    case 0x01021997:
-        return "9p";
-    default:
-        return nullptr;
+    case 0xFE534D42: return "SMB";
+    case 0x5346414F: return "AFS";
+    case 0x00C36400: return "Ceph";
+    case 0x01021997: return "9p";
+    default: return nullptr;
     }
 #else
     return nullptr;

@@ -502,33 +502,17 @@ class sqlite_writer {
             if (task.relaxed()) task.order_at = task.run_at;
         };
         switch (end.outcome) {
-        case attempt_outcome::failed:
-            ++task.failures;
-            return again(task_state::failed);
-        case attempt_outcome::snoozed:
-            ++task.snoozes;
-            return again(task_state::ready);
-        case attempt_outcome::exhausted:
-            ++task.failures;
-            return task.enter(task_state::dead, end.ended);
-        case attempt_outcome::expired:
-            return task.enter(task_state::dead, end.ended);
-        case attempt_outcome::cancelled:
-            return task.enter(task_state::cancelled, end.ended);
-        case attempt_outcome::skipped:
-            return task.enter(task_state::skipped, end.ended);
-        case attempt_outcome::held:
-            task.hold(true);
-            [[fallthrough]];
+        case attempt_outcome::failed: ++task.failures; return again(task_state::failed);
+        case attempt_outcome::snoozed: ++task.snoozes; return again(task_state::ready);
+        case attempt_outcome::exhausted: ++task.failures; return task.enter(task_state::dead, end.ended);
+        case attempt_outcome::expired: return task.enter(task_state::dead, end.ended);
+        case attempt_outcome::cancelled: return task.enter(task_state::cancelled, end.ended);
+        case attempt_outcome::skipped: return task.enter(task_state::skipped, end.ended);
+        case attempt_outcome::held: task.hold(true); [[fallthrough]];
         case attempt_outcome::interrupted:
-        case attempt_outcome::crashed:
-            ++task.interruptions;
-            return task.enter(task_state::ready, end.ended);
-        case attempt_outcome::released:
-            --task.attempts;
-            return task.enter(task_state::ready, end.ended);
-        case attempt_outcome::succeeded:
-            return;
+        case attempt_outcome::crashed: ++task.interruptions; return task.enter(task_state::ready, end.ended);
+        case attempt_outcome::released: --task.attempts; return task.enter(task_state::ready, end.ended);
+        case attempt_outcome::succeeded: return;
         }
     }
 
