@@ -465,6 +465,7 @@ inline expiry memory_storage::writer::expire(time_point now, std::size_t limit) 
             answer.dead.push_back(late.task.id);
             rearm(late, answer.due);
         }
+        if (!deadlines.empty()) answer.next = deadlines.begin()->first;
         return answer;
     });
 }
