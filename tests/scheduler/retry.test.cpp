@@ -92,7 +92,7 @@ TEST_CASE("a handler's policy may be any that the concept knows", "[scheduler][r
     CHECK(b.state(id) == task_state::dead);
 }
 
-TEST_CASE("a policy that throws ends the task and harms nobody else", "[scheduler][retry]") {
+TEST_CASE("a policy that throws is noted, and the default one decides", "[scheduler][retry]") {
     bench b;
     auto const text = GENERATE(true, false);
     b->on(probe, always_fails, {.retry = policy_that_throws{text}});
@@ -100,15 +100,16 @@ TEST_CASE("a policy that throws ends the task and harms nobody else", "[schedule
     auto const id = b->submit(probe).id;
     auto const next = b->submit(other).id;
     b.poll();
-    CHECK(b.state(id) == task_state::dead);
+    CHECK(b.state(id) == task_state::failed);
+    CHECK(b.get(id).run_at >= b.now() + 54s);
     CHECK(contains(b.get(id).last_error, "refused"));
     CHECK(contains(b.get(id).last_error, "retry policy"));
     CHECK(b.state(next) == task_state::succeeded);
 }
 
-TEST_CASE("a stored policy that does not parse ends the task with a reason", "[scheduler][retry]") {
+TEST_CASE("a stored policy that does not parse is noted, and the handler's decides", "[scheduler][retry]") {
     bench b;
-    b->on(probe, always_fails);
+    b->on(probe, always_fails, {.retry = ax::retry::fixed(7s)});
     task_id id{};
     b.store.transact(ax::commit::durable, [&](store_type::writer& w) {
         ax::new_task task;
@@ -118,7 +119,8 @@ TEST_CASE("a stored policy that does not parse ends the task with a reason", "[s
         id = w.insert(std::span(&task, 1), b.now(), due).at(0).id;
     });
     b.poll();
-    CHECK(b.state(id) == task_state::dead);
+    CHECK(b.state(id) == task_state::failed);
+    CHECK(b.get(id).run_at == b.now() + 7s);
     CHECK(contains(b.get(id).last_error, "refused"));
     CHECK(contains(b.get(id).last_error, "quadratic"));
 }

@@ -50,7 +50,9 @@ inline std::uint64_t system_random() {
     // No system randomness (a very old kernel): time, process and an address still differ between processes.
     auto const address = reinterpret_cast<std::uintptr_t>(&value);
     splitmix64 mix{static_cast<std::uint64_t>(std::time(nullptr)) ^ (salt << 32U) ^ address};
-    do { value = mix(); } while (value == 0);
+    do {
+        value = mix();
+    } while (value == 0);
     return value;
 }
 

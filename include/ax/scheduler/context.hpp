@@ -87,15 +87,15 @@ class context {
     /// Submits a task in the commit that records this attempt's success, and only then. A key that is taken by then
     /// keeps the task that holds it. Errors: invalid_argument, as scheduler::submit().
     template <class Payload>
-    void submit(task_type<Payload> const& type, std::type_identity_t<Payload> const& payload,
-                submit_options how = {}) {
+    void submit(task_type<Payload> const& type, std::type_identity_t<Payload> const& payload, submit_options how = {}) {
         auto made = detail::make_submission(type.name, detail::encode_payload(payload, type.name), std::move(how), now_,
                                             payload_limit_);
         std::lock_guard const guard{attempt_.text_mutex};
         attempt_.follow_ups.push_back(std::move(made));
     }
 
-    /// Keeps a result with the task, when it succeeds. Errors: invalid_argument where it is larger than a payload may be.
+    /// Keeps a result with the task, when it succeeds. Errors: invalid_argument where it is larger than a payload may
+    /// be.
     void result(nlohmann::json const& value) {
         std::string text;
         try {

@@ -4,8 +4,8 @@
 //     AX_TASK(close_order_task, close_order, order, ctx) { ... order.order_id ... }
 //     AX_CRON(nightly_report, "0 2 * * *", ctx) { ... }
 //
-// Each stands in one source file. AX_TASK also defines the task type `close_order_task`, whose name is that word, so that
-// the rest of the file can submit it; another file names it by `ax::task_type<close_order>{"close_order_task"}`.
+// Each stands in one source file. AX_TASK also defines the task type `close_order_task`, whose name is that word, so
+// that the rest of the file can submit it; another file names it by `ax::task_type<close_order>{"close_order_task"}`.
 #pragma once
 
 #include "ax/scheduler/context.hpp"

@@ -126,8 +126,8 @@ class recurrence {
     time_point after_end(time_point end) const { return saturating_add(end, step_); }
 
     struct due {
-        time_point nominal;        ///< the latest occurrence that has come
-        std::uint64_t missed = 0;  ///< how many came before it and after the cursor
+        time_point nominal;       ///< the latest occurrence that has come
+        std::uint64_t missed = 0; ///< how many came before it and after the cursor
     };
 
     /// Where the cursor stands at `next` and it is `now`: what is due, late ones counted. `next` is not after `now`.

@@ -59,8 +59,8 @@ struct health_report {
     std::size_t claimed = 0;              ///< tasks claimed and not yet started
     std::size_t unsettled = 0;            ///< attempts that have ended and whose outcome is not stored yet
     std::size_t in_memory = 0;            ///< ids of tasks that are due, now or soon
-    std::size_t recovered = 0;            ///< tasks that an unclean end had cut off and that were taken over at the start
-    std::size_t poisoned = 0;             ///< of those, how many are dead now
+    std::size_t recovered = 0; ///< tasks that an unclean end had cut off and that were taken over at the start
+    std::size_t poisoned = 0;  ///< of those, how many are dead now
     std::string node_name;
 };
 
@@ -82,12 +82,10 @@ class scheduler {
   public:
     /// @param store   Taken over.
     /// @param chosen  See options. Errors: invalid_argument names the member that is wrong.
-    explicit scheduler(Storage store, ax::options chosen = {})
-        requires(std::same_as<Clock, system_clock> && own_pool)
+    explicit scheduler(Storage store, ax::options chosen = {}) requires(std::same_as<Clock, system_clock>&& own_pool)
         : scheduler(std::move(store), std::move(chosen), machine_clock) {}
 
-    scheduler(Storage store, ax::options chosen, Clock const& time)
-        requires own_pool
+    scheduler(Storage store, ax::options chosen, Clock const& time) requires own_pool
         : engine_(std::move(store), std::move(chosen), time) {
         connect();
     }
@@ -114,8 +112,9 @@ class scheduler {
     /// Registers the handler of a task type, before or after start().
     ///
     /// @param work  Called as work(payload, context), work(payload), work(context) or work(); what it returns, if
-    ///              anything, is kept as the task's result (any value that JSON can hold). It need not be copyable, and is
-    ///              called from several threads at once. What it throws makes the attempt fail; see ax/retry/verdict.hpp.
+    ///              anything, is kept as the task's result (any value that JSON can hold). It need not be copyable, and
+    ///              is called from several threads at once. What it throws makes the attempt fail; see
+    ///              ax/retry/verdict.hpp.
     /// Errors: invalid_argument where the type has a handler already or an option is wrong.
     template <class Payload, class Work>
     void on(task_type<Payload> const& type, Work&& work, handler_options how = {}) {
@@ -139,7 +138,8 @@ class scheduler {
 
     /// Stores a task. When this returns, it is durable, as options::durability says.
     ///
-    /// Errors: invalid_argument names what is wrong, and nothing is stored; stopped after stop(); queue_full where too many
+    /// Errors: invalid_argument names what is wrong, and nothing is stored; stopped after stop(); queue_full where too
+    /// many
     ///         submits are under way and the caller is a handler (others wait).
     template <class Payload>
     submitted submit(task_type<Payload> const& type, std::type_identity_t<Payload> const& payload = {},
@@ -170,12 +170,13 @@ class scheduler {
 
     // ------------------------------------------------------------ schedules
 
-    /// Declares a schedule: cron, every, after_each or once. It is kept in the store. Declaring the same one again changes
-    /// nothing; another definition under the same name replaces it, and its next occurrence is counted from now.
+    /// Declares a schedule: cron, every, after_each or once. It is kept in the store. Declaring the same one again
+    /// changes nothing; another definition under the same name replaces it, and its next occurrence is counted from
+    /// now.
     ///
-    /// Occurrences missed while nothing ran are made up by one; an occurrence that comes while the one before has not ended
-    /// is left out. Both are counted.
-    /// Errors: invalid_argument for a bad name, a period that is not positive, a cron that never occurs.
+    /// Occurrences missed while nothing ran are made up by one; an occurrence that comes while the one before has not
+    /// ended is left out. Both are counted. Errors: invalid_argument for a bad name, a period that is not positive, a
+    /// cron that never occurs.
     template <class Payload>
     schedule_record schedule(std::string_view name, detail::recurrence const& how, task_type<Payload> const& type,
                              std::type_identity_t<Payload> const& payload = {}) {
@@ -269,9 +270,9 @@ class scheduler {
         turner_ = std::thread([this] { turn_loop(); });
     }
 
-    /// Ends in order: claims stop at once; handlers have `limit` to return, then their stop tokens are set and they have
-    /// options::stop_grace; what was claimed and had not started is given back. What still runs then keeps its task, is
-    /// counted, and is waited for by the destructor. May be called again, to wait again.
+    /// Ends in order: claims stop at once; handlers have `limit` to return, then their stop tokens are set and they
+    /// have options::stop_grace; what was claimed and had not started is given back. What still runs then keeps its
+    /// task, is counted, and is waited for by the destructor. May be called again, to wait again.
     stop_report stop(time_span limit = duration{0}) {
         std::size_t const own = detail::running_here != nullptr ? 1 : 0; // a handler does not wait for itself
         stop_report report;
@@ -292,8 +293,8 @@ class scheduler {
 
     // ------------------------------------------------------------ driving: a loop of the host's
 
-    /// Runs all that is due by `now` and returns when it is settled. Without an executor of the host's, handlers run on the
-    /// calling thread; with one they are handed over, and what has ended meanwhile is settled.
+    /// Runs all that is due by `now` and returns when it is settled. Without an executor of the host's, handlers run on
+    /// the calling thread; with one they are handed over, and what has ended meanwhile is settled.
     ///
     /// Each task runs at most once in one call: what a handler submits for at once is for the next call.
     /// @return  How many attempts were started.
@@ -308,7 +309,6 @@ class scheduler {
             engine_.sweep_soon();
         }
         engine_.turn();
-        engine_.deliver_stops();
         std::size_t started = 0;
         for (bool moved = true; moved;) {
             moved = engine_.pump();
@@ -325,7 +325,8 @@ class scheduler {
     /// When poll() should be called again, at the latest; none: not before something changes (see on_wakeup()).
     std::optional<time_point> next_wakeup() { return engine_.next_wakeup(); }
 
-    /// `wake` is called, from any thread, when next_wakeup() has moved closer than it last said. Before the first poll().
+    /// `wake` is called, from any thread, when next_wakeup() has moved closer than it last said. Before the first
+    /// poll().
     void on_wakeup(unique_function<void()> wake) { wake_host_ = std::move(wake); }
 
   private:
@@ -373,7 +374,6 @@ class scheduler {
         while (!quit_.load()) {
             turn_waker_.sleep(engine_.until_next_turn(std::chrono::seconds{1}));
             bool const work = engine_.turn();
-            engine_.deliver_stops();
             if (!work) continue;
             engine_.dispatch();
             pump_waker_.wake();
@@ -384,7 +384,8 @@ class scheduler {
         auto const& times = engine_.times();
         auto last_sweep = times.steady();
         while (!quit_.load() || engine_.unsettled()) {
-            if (!engine_.pump_has_work()) pump_waker_.sleep(std::chrono::milliseconds{engine_.storage_down() ? 20 : 1000});
+            if (!engine_.pump_has_work())
+                pump_waker_.sleep(std::chrono::milliseconds{engine_.storage_down() ? 20 : 1000});
             if (times.steady() - last_sweep >= std::chrono::seconds{1}) {
                 last_sweep = times.steady();
                 engine_.sweep_soon();
@@ -424,38 +425,40 @@ class scheduler {
     template <class Payload, class Work>
     static unique_function<void(context&, std::string_view)> wrap(std::string name, Work&& work) {
         using W = std::decay_t<Work>;
-        return [name = std::move(name), work = W(std::forward<Work>(work))](context& ctx,
-                                                                            std::string_view text) mutable {
-            auto const keep = [&ctx](auto&& call) {
-                if constexpr (std::is_void_v<decltype(call())>)
-                    call();
-                else
-                    ctx.result(nlohmann::json(call()));
-            };
-            if constexpr (std::same_as<Payload, no_payload>) {
-                if constexpr (std::invocable<W&, context&>)
-                    keep([&]() -> decltype(auto) { return work(ctx); });
-                else if constexpr (std::invocable<W&>)
-                    keep([&]() -> decltype(auto) { return work(); });
-                else
-                    static_assert(std::invocable<W&, context&>, "a handler without payload takes (context&) or nothing");
-            } else {
-                if constexpr (std::invocable<W&, Payload const&, context&>) {
-                    auto const payload = detail::decode_payload<Payload>(text, name);
-                    keep([&]() -> decltype(auto) { return work(payload, ctx); });
-                } else if constexpr (std::invocable<W&, Payload const&>) {
-                    auto const payload = detail::decode_payload<Payload>(text, name);
-                    keep([&]() -> decltype(auto) { return work(payload); });
-                } else if constexpr (std::invocable<W&, context&>) {
-                    keep([&]() -> decltype(auto) { return work(ctx); });
-                } else if constexpr (std::invocable<W&>) {
-                    keep([&]() -> decltype(auto) { return work(); });
+        return
+            [name = std::move(name), work = W(std::forward<Work>(work))](context& ctx, std::string_view text) mutable {
+                auto const keep = [&ctx](auto&& call) {
+                    if constexpr (std::is_void_v<decltype(call())>)
+                        call();
+                    else
+                        ctx.result(nlohmann::json(call()));
+                };
+                if constexpr (std::same_as<Payload, no_payload>) {
+                    if constexpr (std::invocable<W&, context&>)
+                        keep([&]() -> decltype(auto) { return work(ctx); });
+                    else if constexpr (std::invocable<W&>)
+                        keep([&]() -> decltype(auto) { return work(); });
+                    else
+                        static_assert(std::invocable<W&, context&>,
+                                      "a handler without payload takes (context&) or nothing");
                 } else {
-                    static_assert(std::invocable<W&, Payload const&, context&>,
-                                  "a handler takes (payload const&, context&), (payload const&), (context&) or nothing");
+                    if constexpr (std::invocable<W&, Payload const&, context&>) {
+                        auto const payload = detail::decode_payload<Payload>(text, name);
+                        keep([&]() -> decltype(auto) { return work(payload, ctx); });
+                    } else if constexpr (std::invocable<W&, Payload const&>) {
+                        auto const payload = detail::decode_payload<Payload>(text, name);
+                        keep([&]() -> decltype(auto) { return work(payload); });
+                    } else if constexpr (std::invocable<W&, context&>) {
+                        keep([&]() -> decltype(auto) { return work(ctx); });
+                    } else if constexpr (std::invocable<W&>) {
+                        keep([&]() -> decltype(auto) { return work(); });
+                    } else {
+                        static_assert(
+                            std::invocable<W&, Payload const&, context&>,
+                            "a handler takes (payload const&, context&), (payload const&), (context&) or nothing");
+                    }
                 }
-            }
-        };
+            };
     }
 
     std::optional<thread_pool> pool_;

@@ -130,28 +130,17 @@ enum class attempt_outcome : std::uint8_t {
 
 constexpr char const* to_string(attempt_outcome outcome) noexcept {
     switch (outcome) {
-    case attempt_outcome::succeeded:
-        return "succeeded";
-    case attempt_outcome::failed:
-        return "failed";
-    case attempt_outcome::exhausted:
-        return "exhausted";
-    case attempt_outcome::snoozed:
-        return "snoozed";
-    case attempt_outcome::interrupted:
-        return "interrupted";
-    case attempt_outcome::held:
-        return "held";
-    case attempt_outcome::cancelled:
-        return "cancelled";
-    case attempt_outcome::skipped:
-        return "skipped";
-    case attempt_outcome::expired:
-        return "expired";
-    case attempt_outcome::released:
-        return "released";
-    case attempt_outcome::crashed:
-        return "crashed";
+    case attempt_outcome::succeeded: return "succeeded";
+    case attempt_outcome::failed: return "failed";
+    case attempt_outcome::exhausted: return "exhausted";
+    case attempt_outcome::snoozed: return "snoozed";
+    case attempt_outcome::interrupted: return "interrupted";
+    case attempt_outcome::held: return "held";
+    case attempt_outcome::cancelled: return "cancelled";
+    case attempt_outcome::skipped: return "skipped";
+    case attempt_outcome::expired: return "expired";
+    case attempt_outcome::released: return "released";
+    case attempt_outcome::crashed: return "crashed";
     }
     return "?";
 }
@@ -173,8 +162,9 @@ struct task_filter {
     std::optional<task_state> state = {};
     std::string type = {};                   ///< empty: all
     std::optional<time_span> stuck_for = {}; ///< only those in their present state for longer than this
-    bool over_expected = false; ///< only running ones that have exceeded their handler's expected run time
-    task_id after{};            ///< continue behind this one, the last of the previous page
+    bool over_expected = false;              ///< only running ones that have exceeded their handler's expected run
+                                             ///< time; storages know no handlers and leave this to the scheduler
+    task_id after = {};                      ///< continue behind this one, the last of the previous page
     std::size_t limit = 100;
 };
 

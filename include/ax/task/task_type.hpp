@@ -35,7 +35,8 @@ struct task_type {
 
 namespace detail {
 
-/// A payload as the store keeps it. Errors: invalid_argument where it cannot be written as JSON (bad UTF-8 in a string).
+/// A payload as the store keeps it. Errors: invalid_argument where it cannot be written as JSON (bad UTF-8 in a
+/// string).
 template <class Payload>
 std::string encode_payload(Payload const& payload, std::string_view type_name) {
     if constexpr (std::same_as<Payload, no_payload>) {

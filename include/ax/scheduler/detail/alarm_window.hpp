@@ -3,8 +3,9 @@
 // wheel, and of those that are due, in one queue for each priority class. It is a cache: it may be emptied at any
 // moment, and every id in it may be stale; the conditional claim decides.
 //
-// Each lane is read page by page in the order (run_at, id). What a lane has read up to is its `loaded_until`: a task that
-// becomes due by then is armed by whoever learned of it (a submit, a retry), a later one is left for the next page.
+// Each lane is read page by page in the order (run_at, id). What a lane has read up to is its `loaded_until`: a task
+// that becomes due by then is armed by whoever learned of it (a submit, a retry), a later one is left for the next
+// page.
 #pragma once
 
 #include "ax/dispatch/fair_queue.hpp"
@@ -44,6 +45,7 @@ class alarm_window {
   public:
     static constexpr std::size_t page_size = 4096;
     static constexpr std::size_t sweep_size = 256;
+    static constexpr task_id behind_all{static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)())};
 
     alarm_window(time_point now, duration length, std::size_t most, std::array<std::size_t, priority_classes> weights)
         : wheel_(now), due_(weights), length_(length), most_(most) {}
@@ -104,7 +106,8 @@ class alarm_window {
         return std::nullopt;
     }
 
-    /// What `lane` should read next, if anything. The caller reads it without holding its mutex and then calls loaded().
+    /// What `lane` should read next, if anything. The caller reads it without holding its mutex and then calls
+    /// loaded().
     std::optional<page_request> next_page(lane_state& lane, time_point now) {
         if (!lane.runnable || lane.loading_until != (time_point::min)()) return std::nullopt;
         if (lane.in_memory > page_size / 2 || wheel_.size() + due_.size() >= most_) return std::nullopt;
@@ -139,7 +142,7 @@ class alarm_window {
         if (lane.complete) {
             lane.loaded_until = request.until;
             lane.cursor.run_at = request.until;
-            lane.cursor.id = task_id{(std::numeric_limits<std::uint64_t>::max)() >> 1U};
+            lane.cursor.id = behind_all;
         } else {
             lane.loaded_until = page.back().run_at;
             lane.cursor = page.back();
@@ -157,7 +160,8 @@ class alarm_window {
     /// Empties the memory and starts the wheel anew at `now`: after the wall clock was set back.
     void reset(time_point now, std::span<lane_state* const> lanes) {
         wheel_ = timing_wheel<due_task>{now};
-        while (due_.pop()) {}
+        while (due_.pop()) {
+        }
         for (auto* lane : lanes) {
             lane->in_memory = 0;
             lane->queued = 0;

@@ -30,15 +30,15 @@ namespace ax::detail {
 /// beyond is on disk only.
 struct lane_state {
     lane_id lane{};
-    bool runnable = false;          ///< its type has a handler and is not paused
-    bool complete = false;          ///< the last page reached the end of the window
+    bool runnable = false;            ///< its type has a handler and is not paused
+    bool complete = false;            ///< the last page reached the end of the window
     std::optional<time_point> beyond; ///< something is due then that lies behind `loaded_until`
-    std::size_t in_memory = 0;      ///< in the wheel and in the queue of due ids
-    std::size_t queued = 0;         ///< of those, in the queue
+    std::size_t in_memory = 0;        ///< in the wheel and in the queue of due ids
+    std::size_t queued = 0;           ///< of those, in the queue
     time_point loaded_until = (time_point::min)();
     time_point loading_until = (time_point::min)(); ///< while a page is being read: as if it were loaded
     std::optional<time_point> truncated_at;         ///< memory was full: read again from here
-    alarm cursor{};                 ///< the last one read
+    alarm cursor{};                                 ///< the last one read
 };
 
 /// A task type that this process can run.
@@ -62,22 +62,23 @@ enum class attempt_status : std::uint8_t {
     ended    ///< over; its outcome is on the way to the storage
 };
 
-/// One claimed task in memory, from claim to settled outcome. The scheduler's mutex guards what is not marked otherwise.
+/// One claimed task in memory, from claim to settled outcome. The scheduler's mutex guards what is not marked
+/// otherwise.
 struct claimed_attempt {
     task_record record;
     handler* handled_by = nullptr;
     attempt_status status = attempt_status::waiting;
     bool over_expected = false;
-    bool start_noted = false;       ///< the store knows that it runs
     time_point started{};
     duration started_steady{};
-    std::array<timer_handle, 4> marks{}; ///< start, timeout, expected, note or deadline; see engine
+    timer_handle wall_alarm{};                   ///< its alarm by wall time: the start, or the deadline
+    std::array<timer_handle, 3> steady_alarms{}; ///< its alarms by steady time
 
-    std::stop_source stop;                                     ///< safe
-    std::atomic<stop_reason> reason{stop_reason::none};        ///< safe
-    std::atomic<bool> token_taken{false};                      ///< safe
+    std::stop_source stop;                              ///< safe
+    std::atomic<stop_reason> reason{stop_reason::none}; ///< safe
+    std::atomic<bool> token_taken{false};               ///< safe
 
-    std::mutex text_mutex;          ///< guards the rest: handlers may use their context from threads of their own
+    std::mutex text_mutex; ///< guards the rest: handlers may use their context from threads of their own
     std::string log;
     std::size_t log_dropped = 0;
     double progress = 0;

@@ -2,33 +2,34 @@
 // All that a scheduler does, without the threads that do it. Four steps, each called by whoever drives:
 //
 //   turn()     moves what became due out of the wheels: ids into the queue of due ids, attempts to their start
-//   pump()     one exchange with the storage, in one commit: outcomes in, claims out; and the reads that fill the window
-//   dispatch() hands started attempts to the executor
-//   run()      calls one handler (on the executor) and leaves the outcome for the next pump()
+//   pump()     one exchange with the storage, in one commit: outcomes in, claims out; and the reads that fill the
+//   window dispatch() hands started attempts to the executor run()      calls one handler (on the executor) and leaves
+//   the outcome for the next pump()
 //
 // A threaded scheduler has one thread for turn() and one for pump(); a polled one calls them in turn. One mutex guards
 // the memory; it is never held while the storage, a handler or an observer is called.
+//
+// The memory: alarm_window (ids that come due soon), flight (what is claimed), timetable (schedules), outbox (outcomes
+// on their way). Each is a plain object; this file is what joins them.
 #pragma once
 
 #include "ax/core/random.hpp"
-#include "ax/dispatch/fair_queue.hpp"
 #include "ax/observe/events.hpp"
 #include "ax/scheduler/detail/alarm_window.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
+#include "ax/scheduler/detail/flight.hpp"
 #include "ax/scheduler/detail/handler_call.hpp"
+#include "ax/scheduler/detail/outbox.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/scheduler/detail/timetable.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/time/clock.hpp"
-#include "ax/wheel/timing_wheel.hpp"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <exception>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -43,26 +44,20 @@
 
 namespace ax::detail {
 
-using attempt_ptr = std::shared_ptr<claimed_attempt>;
-
-/// An attempt that is over, and what is to be recorded of it.
-struct finished_attempt {
-    attempt_ptr what;
-    attempt_end end;
-    std::vector<submission> follow_ups;
-    std::size_t tries = 0; ///< exchanges with the storage that failed with it aboard alone
-};
-
-/// An event to be sent once no lock is held.
-struct pending_event {
-    event_kind kind{};
-    attempt_ptr about;
-    time_point at{};
-    std::optional<attempt_outcome> outcome;
-    duration lateness{};
-    duration run_time{};
-    std::string text;
-};
+/// Checks what a caller chose. @throws error invalid_argument that names the member.
+inline options checked(options chosen) {
+    auto const refuse = [](char const* why) { throw error(errc::invalid_argument, std::string("options: ") + why); };
+    if (chosen.workers == 0) refuse("workers is 0");
+    if (chosen.window.value() < duration{1000}) refuse("window is shorter than a second");
+    if (chosen.read_ahead.value() < duration{0}) refuse("read_ahead is negative");
+    if (chosen.read_ahead.value() > chosen.window.value() / 2) refuse("read_ahead is longer than half the window");
+    if (chosen.poison_after == 0) refuse("poison_after is 0");
+    if (chosen.claimed_ahead == 0) refuse("claimed_ahead is 0");
+    if (chosen.window_tasks == 0) refuse("window_tasks is 0");
+    if (chosen.submit_queue == 0) refuse("submit_queue is 0");
+    check_text(chosen.node_name, "node name", longest_name, true);
+    return chosen;
+}
 
 template <storage Storage, clock Clock>
 class engine {
@@ -70,22 +65,22 @@ class engine {
     using writer = typename Storage::writer;
 
     engine(Storage store, options chosen, Clock const& time)
-        : store_(std::move(store)), settings_(checked(std::move(chosen))), times_(time), self_(node_id{system_random()}),
-          random_(settings_.seed != 0 ? settings_.seed : system_random()),
+        : store_(std::move(store)), settings_(checked(std::move(chosen))), times_(time),
+          self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
-          instants_(times_.reached()), limits_(time_point{times_.steady()}), waiting_to_start_(settings_.weights),
-          last_now_(times_.reached()), last_steady_(times_.steady()) {}
+          flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
+          timetable_(times_.reached()), last_now_(times_.reached()), last_steady_(times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
 
     // ---------------------------------------------------------------- what the driver sets before it drives
 
-    /// Called, without a lock, whenever there may be something to do earlier than was known: whoever sleeps wakes.
+    /// Called, without a lock, when the one who calls turn() or pump() should do so earlier than it knew.
     unique_function<void()> on_nudge_turn;
     unique_function<void()> on_nudge_pump;
     /// Called, without a lock, with an attempt to be run; it arranges for run() to be called with it.
-    unique_function<void(attempt_ptr)> post;
+    unique_function<void(attempt_ptr const&)> post;
     unique_function<void(event const&)> observer;
 
     // ---------------------------------------------------------------- recovery
@@ -96,15 +91,14 @@ class engine {
             std::lock_guard const guard{mutex_};
             if (recovered_) return;
         }
-        auto const now = times_.reached();
         reclaim_answer answer;
         store_.transact(commit::durable, [&](writer& w) {
-            answer = w.reclaim({self_, settings_.poison_after, now});
+            answer = w.reclaim({self_, settings_.poison_after, times_.reached()});
         });
         auto const kept = store_.schedules();
         std::lock_guard const guard{mutex_};
         recovery_ = answer;
-        for (auto const& record : kept) place_schedule(record);
+        for (auto const& record : kept) timetable_.put(record);
         recovered_ = true;
     }
 
@@ -118,21 +112,23 @@ class engine {
     void add_handler(std::string_view name, unique_function<void(context&, std::string_view)> call,
                      handler_options how) {
         check_text(name, "task type", longest_name, false);
-        if (how.timeout && how.timeout->value() <= duration{0})
-            throw error(errc::invalid_argument, "timeout of task type \"" + std::string(name) + "\" is not positive");
-        if (how.expected && how.expected->value() <= duration{0})
-            throw error(errc::invalid_argument,
-                        "expected run time of task type \"" + std::string(name) + "\" is not positive");
+        auto const positive = [&](std::optional<time_span> const& limit, char const* what) {
+            if (limit && limit->value() <= duration{0})
+                throw error(errc::invalid_argument,
+                            std::string(what) + " of task type \"" + std::string(name) + "\" is not positive");
+        };
+        positive(how.timeout, "timeout");
+        positive(how.expected, "expected run time");
         auto const number = number_of(name);
         bool paused = false;
         for (auto const& type : store_.types())
             if (type.number == number) paused = type.paused;
         {
             std::lock_guard const guard{mutex_};
-            if (handlers_.contains(number))
-                throw error(errc::invalid_argument,
-                            "task type \"" + std::string(name) + "\" has a handler already");
-            auto made = std::make_unique<handler>();
+            auto& made = handlers_[number];
+            if (made)
+                throw error(errc::invalid_argument, "task type \"" + std::string(name) + "\" has a handler already");
+            made = std::make_unique<handler>();
             made->name = name;
             made->number = number;
             made->call = std::move(call);
@@ -144,7 +140,6 @@ class engine {
                 window_.set_runnable(lane, !paused);
                 lanes_.push_back(&lane);
             }
-            handlers_.emplace(number, std::move(made));
             must_load_ = true;
             nudge_pump_ = true;
         }
@@ -163,25 +158,43 @@ class engine {
         return number;
     }
 
-    // ---------------------------------------------------------------- what callers ask for
+    /// No task of the type is claimed while it is paused; claims that have not started are given back.
+    void pause(std::string_view type, bool yes) {
+        check_text(type, "task type", longest_name, false);
+        auto const number = number_of(type);
+        std::vector<attempt_ptr> revoked;
+        {
+            std::lock_guard const guard{mutex_};
+            if (auto const by = handlers_.find(number); by != handlers_.end()) {
+                by->second->paused = yes;
+                for (auto& lane : by->second->lanes) window_.set_runnable(lane, !yes);
+                if (yes)
+                    revoked = flight_.revoke_all(
+                        [&](claimed_attempt const& mine) { return mine.handled_by == by->second.get(); });
+                must_load_ = true;
+                nudge_pump_ = true;
+            }
+        }
+        settle_revoked(std::move(revoked), attempt_outcome::released, [&](writer& w) { w.pause(number, yes); });
+        flush();
+    }
+
+    // ---------------------------------------------------------------- tasks, as callers ask for them
 
     std::vector<insertion> submit(std::vector<submission> wanted) {
         submit_room const room{*this, wanted.size()};
         std::vector<new_task> tasks;
         tasks.reserve(wanted.size());
-        auto const base = times_.present();
+        auto const from = times_.present();
         std::string_view last_type;
         type_number last_number{};
         for (auto& one : wanted) {
-            if (tasks.empty() || one.type != last_type) {
+            if (one.type != last_type) {
                 last_type = one.type;
                 last_number = number_of(one.type);
             }
             one.task.type = last_number;
-            if (!one.task.run_at && one.task.delay > duration{0}) {
-                one.task.run_at = saturating_add(base, one.task.delay);
-                one.task.delay = duration{0};
-            }
+            if (one.task.delay > duration{0}) one.task.run_at = saturating_add(from, std::exchange(one.task.delay, {}));
             tasks.push_back(std::move(one.task));
         }
         std::vector<insertion> answer;
@@ -192,7 +205,7 @@ class engine {
         });
         {
             std::lock_guard const guard{mutex_};
-            for (auto const& task : tasks) plan_deadline(task);
+            for (auto const& task : tasks) plan_deadline(task.deadline);
         }
         take_alarms(due);
         return answer;
@@ -202,24 +215,13 @@ class engine {
 
     cancel_answer cancel(task_id id) {
         for (;;) {
-            attempt_ptr revoked;
-            {
-                std::unique_lock lock{mutex_};
-                if (auto const busy = in_flight_.find(id); busy != in_flight_.end()) {
-                    auto const& mine = busy->second;
-                    if (mine && mine->status == attempt_status::running) {
-                        mine->request_stop(stop_reason::cancelled);
-                        return cancel_answer::stop_requested;
-                    }
-                    if (!mine || !revoke(mine)) {
-                        wait_for_settlement(lock, id);
-                        continue;
-                    }
-                    revoked = mine;
-                }
+            auto const held = take_back(id);
+            if (held.running) {
+                held.running->request_stop(stop_reason::cancelled); // stop callbacks of the host run here
+                return cancel_answer::stop_requested;
             }
-            if (revoked) {
-                settle_revoked({revoked}, attempt_outcome::cancelled, [](writer&) {});
+            if (held.revoked) {
+                settle_revoked({held.revoked}, attempt_outcome::cancelled, [](writer&) {});
                 return cancel_answer::cancelled;
             }
             change made;
@@ -227,9 +229,7 @@ class engine {
             take_alarms(made.due);
             if (made.outcome == change_outcome::done) return cancel_answer::cancelled;
             if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
-            if (is_terminal(made.state)) return cancel_answer::too_late;
-            std::unique_lock lock{mutex_};
-            if (!in_flight_.contains(id)) return cancel_answer::too_late; // in flight elsewhere: not ours to stop
+            if (!claimed_meanwhile(id, made)) return cancel_answer::too_late;
         }
     }
 
@@ -243,50 +243,17 @@ class engine {
     change_outcome reschedule(task_id id, time_point when) {
         check_instant(when, "reschedule to an instant that");
         for (;;) {
-            attempt_ptr revoked;
-            {
-                std::unique_lock lock{mutex_};
-                if (auto const busy = in_flight_.find(id); busy != in_flight_.end()) {
-                    auto const& mine = busy->second;
-                    if (mine && mine->status == attempt_status::running) return change_outcome::wrong_state;
-                    if (!mine || !revoke(mine)) {
-                        wait_for_settlement(lock, id);
-                        continue;
-                    }
-                    revoked = mine;
-                }
-            }
+            auto const held = take_back(id);
+            if (held.running) return change_outcome::wrong_state;
             change made;
             auto const move = [&](writer& w) { made = w.reschedule(id, when, times_.reached()); };
-            if (revoked)
-                settle_revoked({revoked}, attempt_outcome::released, move);
+            if (held.revoked)
+                settle_revoked({held.revoked}, attempt_outcome::released, move);
             else
                 transact(move);
             take_alarms(made.due);
-            if (made.outcome == change_outcome::wrong_state && is_active(made.state)) {
-                std::unique_lock lock{mutex_};
-                if (in_flight_.contains(id)) continue; // claimed meanwhile
-            }
-            return made.outcome;
+            if (!claimed_meanwhile(id, made)) return made.outcome;
         }
-    }
-
-    void pause(std::string_view type, bool yes) {
-        check_text(type, "task type", longest_name, false);
-        auto const number = number_of(type);
-        std::vector<attempt_ptr> revoked;
-        {
-            std::lock_guard const guard{mutex_};
-            if (auto const found = handlers_.find(number); found != handlers_.end()) {
-                found->second->paused = yes;
-                for (auto& lane : found->second->lanes) window_.set_runnable(lane, !yes);
-                if (yes) revoked = revoke_all([&](claimed_attempt const& a) { return a.handled_by == found->second.get(); });
-                must_load_ = true;
-                nudge_pump_ = true;
-            }
-        }
-        settle_revoked(std::move(revoked), attempt_outcome::released, [&](writer& w) { w.pause(number, yes); });
-        flush();
     }
 
     // ---------------------------------------------------------------- schedules
@@ -306,7 +273,7 @@ class engine {
         transact([&](writer& w) { stored = w.declare(wanted, now); });
         {
             std::lock_guard const guard{mutex_};
-            place_schedule(stored);
+            place(stored);
         }
         flush();
         return stored;
@@ -334,27 +301,27 @@ class engine {
         std::vector<task_id> slow;
         {
             std::lock_guard const guard{mutex_};
-            for (auto const& [id, mine] : in_flight_)
-                if (mine && mine->over_expected && mine->status == attempt_status::running &&
-                    (wanted.type.empty() || mine->record.type == wanted.type) && id > wanted.after)
-                    slow.push_back(id);
+            for (auto const& mine : flight_.running_ones())
+                if (mine->over_expected && (wanted.type.empty() || mine->record.type == wanted.type) &&
+                    mine->record.id > wanted.after)
+                    slow.push_back(mine->record.id);
         }
         std::sort(slow.begin(), slow.end());
         if (slow.size() > wanted.limit) slow.resize(wanted.limit);
         for (auto const id : slow)
-            if (auto one = find(id)) found.push_back(std::move(*one));
+            if (auto one = find(id); one && one->over_expected) found.push_back(std::move(*one));
         return found;
     }
 
     std::vector<attempt_view> history(task_id id) const {
         auto attempts = store_.history(id);
         std::lock_guard const guard{mutex_};
-        auto const busy = in_flight_.find(id);
-        if (busy != in_flight_.end() && busy->second && !attempts.empty() && !attempts.back().end) {
-            auto& mine = *busy->second;
-            if (mine.status == attempt_status::running) attempts.back().start = mine.started;
-            std::lock_guard const text{mine.text_mutex};
-            attempts.back().log = mine.log;
+        auto const mine = flight_.find(id);
+        if (mine && mine->status == attempt_status::running && !attempts.empty() && !attempts.back().end &&
+            attempts.back().id == mine->record.fence) {
+            attempts.back().start = mine->started;
+            std::lock_guard const text{mine->text_mutex};
+            attempts.back().log = mine->log;
         }
         return attempts;
     }
@@ -363,31 +330,27 @@ class engine {
 
     struct health_numbers {
         bool storage_ok = true;
-        std::string storage_error;           ///< the latest; empty while all is well
+        std::string storage_error;
         std::size_t consecutive_failures = 0;
-        std::size_t running = 0;             ///< handlers at work
-        std::size_t claimed = 0;             ///< claimed and not yet started
-        std::size_t unsettled = 0;           ///< ended, outcome not yet stored
-        std::size_t in_memory = 0;           ///< ids of due and soon due tasks
+        std::size_t running = 0;
+        std::size_t claimed = 0;
+        std::size_t unsettled = 0;
+        std::size_t in_memory = 0;
     };
 
     health_numbers health() const {
         std::lock_guard const guard{mutex_};
-        health_numbers h;
-        h.storage_ok = failures_ == 0;
-        h.storage_error = failures_ == 0 ? std::string{} : failure_;
-        h.consecutive_failures = failures_;
-        h.running = running_;
-        for (auto const n : claimed_) h.claimed += n;
-        h.unsettled = finished_.size() + settling_;
-        h.in_memory = window_.size();
-        return h;
+        return {failures_ == 0,    failures_ == 0 ? std::string{} : failure_,
+                failures_,         flight_.running(),
+                flight_.claimed(), outbox_.size(),
+                window_.size()};
     }
 
     // ---------------------------------------------------------------- the steps
 
     /// Moves what is due. Returns whether there is something for pump() or dispatch() to do.
     bool turn() {
+        flight_events found;
         std::vector<pending_event> events;
         bool work = false;
         {
@@ -396,10 +359,14 @@ class engine {
             auto const steady = times_.steady();
             notice_clock(now, steady);
             window_.turn(saturating_add(now, settings_.read_ahead));
-            instants_.advance(now, [&](mark const& m) { on_instant(m); });
-            limits_.advance(time_point{steady}, [&](mark const& m) { on_limit(m, now, events); });
-            work = pump_has_work(now) || may_dispatch();
+            timetable_.turn(now);
+            flight_.turn(now, steady, found);
+            to_note_.insert(to_note_.end(), found.to_note.begin(), found.to_note.end());
+            for (auto const& mine : found.overran)
+                note(events, event_kind::overran, mine, now).run_time = steady - mine->started_steady;
+            work = pump_has_work(now) || flight_.may_start();
         }
+        for (auto const& [who, why] : found.to_stop) who->request_stop(why); // stop callbacks of handlers run here
         send(events);
         return work;
     }
@@ -421,7 +388,7 @@ class engine {
         std::optional<time_point> next;
         if (backing_off()) {
             next = saturating_add(now, retry_storage_at_ - times_.steady());
-        } else if (pump_has_work(now) || may_dispatch() || must_load_ || !recovered_) {
+        } else if (!recovered_ || must_load_ || pump_has_work(now) || flight_.may_start()) {
             next = now;
         } else {
             next = next_turn(duration{0});
@@ -432,16 +399,15 @@ class engine {
         return next;
     }
 
-    /// One exchange with the storage. Returns whether it moved anything. Errors of the storage are kept for health(), and
-    /// nothing is lost: what could not be recorded is recorded by a later pump().
+    /// One exchange with the storage. Returns whether it moved anything. Errors of the storage are kept for health(),
+    /// and nothing is lost: what could not be recorded is recorded by a later pump().
     bool pump() {
         batch b;
         std::vector<pending_event> events;
         {
             std::lock_guard const guard{mutex_};
-            auto const now = times_.reached();
             if (backing_off()) return false;
-            collect(b, now);
+            collect(b, times_.reached());
         }
         bool moved = false;
         try {
@@ -451,11 +417,12 @@ class engine {
                 moved = true;
             }
             moved = read_pages(b.sweep) || moved;
-            recovered_from_failure(events);
+            fill_gaps();
+            storage_answered(events);
         } catch (error const& e) {
-            on_failure(b, e, events);
+            storage_failed(b, e, events);
         } catch (std::exception const& e) { // out of memory, say: as transient as a storage that is away
-            on_failure(b, error(errc::unavailable, e.what()), events);
+            storage_failed(b, error(errc::unavailable, e.what()), events);
         }
         flush();
         send(events);
@@ -467,65 +434,37 @@ class engine {
         std::vector<attempt_ptr> starting;
         {
             std::lock_guard const guard{mutex_};
-            while (auto next = take_next()) starting.push_back(std::move(next));
+            while (auto next = flight_.take_next()) starting.push_back(std::move(next));
         }
-        for (auto& one : starting) {
+        for (auto const& mine : starting) {
             try {
-                post(one);
+                post(mine);
             } catch (...) { // the executor takes no more: the claim is given back
                 std::lock_guard const guard{mutex_};
-                if (revoke(one)) give_back(one);
+                if (flight_.revoke(*mine)) give_back(mine);
             }
         }
     }
 
     /// Calls the handler of an attempt that dispatch() posted. On the executor's thread.
     /// @param another  Whether it may go on with the next attempt on this thread.
-    void run(attempt_ptr now_running, bool another) {
-        while (now_running) {
-            auto& a = *now_running;
-            std::vector<pending_event> events;
-            bool expired = false;
-            splitmix64 jitter{0};
-            {
-                std::lock_guard const guard{mutex_};
-                if (a.status != attempt_status::posted) return; // revoked meanwhile
-                auto const now = times_.reached();
-                expired = a.record.deadline && *a.record.deadline <= now;
-                a.status = attempt_status::running;
-                ++inside_;
-                if (polling_) run_in_poll_.insert(a.record.id);
-                a.started = now;
-                a.started_steady = times_.steady();
-                jitter = splitmix64{random_()};
-                if (!expired) {
-                    set_limits(a);
-                    note(events, event_kind::dispatched, now_running, now).lateness = now - a.record.run_at;
-                }
-            }
-            flush();
-            send(events);
+    void run(attempt_ptr mine, bool another) {
+        while (mine) {
             finished_attempt done;
-            done.what = now_running;
-            if (expired) {
-                done.end.outcome = attempt_outcome::expired;
-                done.end.error = "deadline passed";
-            } else {
-                done.end = handler_call{a, times_, settings_.payload_limit, jitter}();
-            }
+            done.what = mine;
+            if (!begin_run(mine, done)) return;
             attempt_ptr next;
             {
                 std::lock_guard const guard{mutex_};
-                finish(a, done, expired);
-                finished_.push_back(std::move(done));
-                --running_;
+                end_run(*mine, done);
+                outbox_.put(std::move(done));
                 nudge_pump_ = true;
-                if (another) next = take_next();
+                if (another) next = flight_.take_next();
             }
             settled_.notify_all();
             flush();
             if (!next) dispatch();
-            now_running = std::move(next);
+            mine = std::move(next);
             std::lock_guard const guard{mutex_};
             if (--inside_ == 0) settled_.notify_all(); // the last touch: the destructor may be waiting for it
         }
@@ -533,18 +472,18 @@ class engine {
 
     // ---------------------------------------------------------------- the end
 
-    /// No claims and no schedules from now on; what was claimed and not started is given back.
+    /// No claims and no schedules from now on; what was claimed and not started is given back. Returns how many that
+    /// were.
     std::size_t begin_stop() {
         std::size_t released = 0;
         {
             std::lock_guard const guard{mutex_};
             if (stopping_) return 0;
             stopping_ = true;
-            for (auto const& one : revoke_all([](claimed_attempt const&) { return true; })) {
-                give_back(one);
+            for (auto const& mine : flight_.revoke_all([](claimed_attempt const&) { return true; })) {
+                give_back(mine);
                 ++released;
             }
-            nudge_pump_ = true;
         }
         room_.notify_all();
         settled_.notify_all();
@@ -552,19 +491,19 @@ class engine {
         return released;
     }
 
+    /// Sets the stop token of every running handler.
     void ask_all_to_stop() {
         std::vector<attempt_ptr> running;
         {
             std::lock_guard const guard{mutex_};
-            for (auto const& [id, mine] : in_flight_)
-                if (mine && mine->status == attempt_status::running) running.push_back(mine);
+            running = flight_.running_ones();
         }
-        for (auto const& one : running) one->request_stop(stop_reason::stopping); // callbacks of the host run here
+        for (auto const& mine : running) mine->request_stop(stop_reason::stopping); // stop callbacks run here
     }
 
     std::size_t running() const {
         std::lock_guard const guard{mutex_};
-        return running_;
+        return flight_.running();
     }
 
     bool stopping() const {
@@ -575,93 +514,78 @@ class engine {
     /// Waits, at most for `limit`, until no more than `left` handlers run.
     bool wait_idle(std::chrono::nanoseconds limit, std::size_t left) {
         std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, limit, [&] { return running_ <= left; });
+        return settled_.wait_for(lock, limit, [&] { return flight_.running() <= left; });
     }
 
+    /// Waits until no thread is inside of run() any more.
     void wait_idle() {
         std::unique_lock lock{mutex_};
-        settled_.wait(lock, [&] { return running_ == 0 && inside_ == 0; });
+        settled_.wait(lock, [&] { return flight_.running() == 0 && inside_ == 0; });
     }
 
     /// Waits until the task is in flight no more; false where `limit` passed first.
     bool wait_not_in_flight(task_id id, std::chrono::nanoseconds limit) {
         std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, limit, [&] { return !in_flight_.contains(id); });
+        return settled_.wait_for(lock, limit, [&] { return !flight_.contains(id); });
+    }
+
+    /// Waits, at most for `limit`, until every outcome is stored.
+    bool wait_settled(std::chrono::nanoseconds limit) {
+        std::unique_lock lock{mutex_};
+        return settled_.wait_for(lock, limit, [&] { return outbox_.size() == 0; });
+    }
+
+    // ---------------------------------------------------------------- for the driver
+
+    /// It is `now` until end_poll(). What is submitted meanwhile, or tried again, is for the next poll.
+    void begin_poll(time_point now) {
+        times_.pin(now);
+        std::lock_guard const guard{mutex_};
+        polling_ = true;
+        newest_before_poll_ = newest_;
+        run_in_poll_.clear();
+    }
+
+    void end_poll() {
+        std::lock_guard const guard{mutex_};
+        polling_ = false;
+        times_.release();
     }
 
     /// True while outcomes wait for the storage.
     bool unsettled() const {
         std::lock_guard const guard{mutex_};
-        return !finished_.empty() || settling_ != 0;
+        return outbox_.size() != 0;
     }
 
     bool pump_has_work() const {
         std::lock_guard const guard{mutex_};
-        return !backing_off() && (pump_has_work(times_.reached()) || must_load_);
+        return !backing_off() && (must_load_ || pump_has_work(times_.reached()));
     }
 
+    bool storage_down() const {
+        std::lock_guard const guard{mutex_};
+        return failures_ != 0;
+    }
+
+    /// The next pump() also looks for what has been lost from memory, and for deadlines.
     void sweep_soon() {
         std::lock_guard const guard{mutex_};
         must_sweep_ = true;
     }
 
-    bool may_dispatch_now() const {
+    void set_threaded(bool yes) {
         std::lock_guard const guard{mutex_};
-        return may_dispatch();
+        threaded_ = yes;
     }
 
     options const& settings() const noexcept { return settings_; }
-    timekeeper<Clock>& times() noexcept { return times_; }
-    node_id self() const noexcept { return self_; }
+    timekeeper<Clock> const& times() const noexcept { return times_; }
 
   private:
-    // ---------------------------------------------------------------- small parts
-
-    static std::optional<time_point> earlier(std::optional<time_point> a, std::optional<time_point> b) {
-        if (!a || !b) return a ? a : b;
-        return (std::min)(*a, *b);
-    }
-
-    /// The wall-clock instant at which turn() finds something next, ids `ahead` of their own instant.
-    std::optional<time_point> next_turn(duration ahead) {
-        auto next = window_.next_expiry();
-        if (next) next = saturating_add(*next, -ahead);
-        next = earlier(next, instants_.next_expiry());
-        if (auto const limit = limits_.next_expiry())
-            next = earlier(next, saturating_add(times_.reached(), limit->time_since_epoch() - times_.steady()));
-        return next;
-    }
-
-    /// Something is due at `at`: whoever sleeps longer than that is woken by the next flush().
-    void plan_turn(time_point at) {
-        if (at >= turn_planned_at_) return;
-        turn_planned_at_ = at;
-        nudge_turn_ = true;
-    }
-
-    /// Wakes whom the work under the lock made wake. Without the lock.
-    void flush() {
-        bool turn = false;
-        bool pump = false;
-        {
-            std::lock_guard const guard{mutex_};
-            turn = std::exchange(nudge_turn_, false);
-            pump = std::exchange(nudge_pump_, false);
-        }
-        if (turn && on_nudge_turn) on_nudge_turn();
-        if (pump && on_nudge_pump) on_nudge_pump();
-    }
-
-    /// A deadline of some kind that belongs to an attempt or a schedule.
-    struct mark {
-        enum class what : std::uint32_t { start, deadline, timeout, expected, note_start, schedule };
-        std::uint64_t number = 0; ///< task id, or the schedule's place in the timetable
-        std::uint32_t stamp = 0;  ///< low bits of the fence: an older attempt's mark is stale
-        what kind{};
-    };
-
     static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
 
+    /// What one pump() carries to the storage and brings back.
     struct batch {
         std::vector<finished_attempt> ended;
         std::vector<attempt_ptr> noted;
@@ -673,9 +597,8 @@ class engine {
         claim_answer claims;
         std::vector<schedule_answer> stepped;
         expiry expired;
-        bool empty() const {
-            return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep;
-        }
+
+        bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
     };
 
     /// Counts a submit among those under way, and waits for room first.
@@ -711,21 +634,7 @@ class engine {
         std::size_t count_;
     };
 
-    static options checked(options chosen) {
-        auto const refuse = [](std::string const& why) { throw error(errc::invalid_argument, "options: " + why); };
-        if (chosen.workers == 0) refuse("workers is 0");
-        if (chosen.window.value() < duration{1000}) refuse("window is shorter than a second");
-        if (chosen.read_ahead.value() < duration{0}) refuse("read_ahead is negative");
-        if (chosen.read_ahead.value() * 2 > chosen.window.value()) refuse("read_ahead is longer than half the window");
-        if (chosen.poison_after == 0) refuse("poison_after is 0");
-        if (chosen.claimed_ahead == 0) refuse("claimed_ahead is 0");
-        if (chosen.window_tasks == 0) refuse("window_tasks is 0");
-        if (chosen.submit_queue == 0) refuse("submit_queue is 0");
-        for (auto const weight : chosen.weights)
-            if (weight == 0) refuse("a weight is 0");
-        check_text(chosen.node_name, "node name", longest_name, true);
-        return chosen;
-    }
+    // ---------------------------------------------------------------- small parts
 
     commit how_durable() const {
         return settings_.durability == durability::power_loss ? commit::durable : commit::lazy;
@@ -734,6 +643,16 @@ class engine {
     template <class Fn>
     void transact(Fn&& fn) {
         store_.transact(how_durable(), std::forward<Fn>(fn));
+    }
+
+    handler* handler_of(lane_id lane) const {
+        auto const found = handlers_.find(type_of(lane));
+        return found == handlers_.end() ? nullptr : found->second.get();
+    }
+
+    static pending_event& note(std::vector<pending_event>& events, event_kind kind, attempt_ptr about, time_point at) {
+        events.push_back({kind, std::move(about), at, std::nullopt, {}, {}, {}});
+        return events.back();
     }
 
     void send(std::vector<pending_event> const& events) {
@@ -761,18 +680,32 @@ class engine {
         }
     }
 
-    static pending_event& note(std::vector<pending_event>& events, event_kind kind, attempt_ptr about, time_point at) {
-        events.push_back({});
-        auto& e = events.back();
-        e.kind = kind;
-        e.about = std::move(about);
-        e.at = at;
-        return e;
+    /// The wall-clock instant at which turn() finds something next, ids `ahead` of their own instant.
+    std::optional<time_point> next_turn(duration ahead) {
+        auto next = window_.next_expiry();
+        if (next) next = saturating_add(*next, -ahead);
+        next = earlier(next, timetable_.next_turn());
+        return earlier(next, flight_.next_turn(times_.reached(), times_.steady()));
     }
 
-    handler* handler_of(lane_id lane) const {
-        auto const found = handlers_.find(type_of(lane));
-        return found == handlers_.end() ? nullptr : found->second.get();
+    /// Something is due at `at`: whoever sleeps longer than that is woken by the next flush().
+    void plan_turn(time_point at) {
+        if (at >= turn_planned_at_) return;
+        turn_planned_at_ = at;
+        nudge_turn_ = true;
+    }
+
+    /// Wakes whom the work under the lock made wake. Without the lock.
+    void flush() {
+        bool turn = false;
+        bool pump = false;
+        {
+            std::lock_guard const guard{mutex_};
+            turn = std::exchange(nudge_turn_, false);
+            pump = std::exchange(nudge_pump_, false);
+        }
+        if (turn && on_nudge_turn) on_nudge_turn();
+        if (pump && on_nudge_pump) on_nudge_pump();
     }
 
     /// Arms what a change made claimable. Without the lock.
@@ -786,18 +719,18 @@ class engine {
     }
 
     /// A task was stored that may wait beyond its deadline: expire() is called by then.
-    void plan_deadline(new_task const& task) {
-        if (!task.deadline || (next_deadline_ && *next_deadline_ <= *task.deadline)) return;
-        next_deadline_ = task.deadline;
-        plan_turn(*task.deadline);
+    void plan_deadline(std::optional<time_point> deadline) {
+        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
+        next_deadline_ = deadline;
+        plan_turn(*deadline);
     }
 
     void arm(alarms const& due) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
+            newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            newest_ = (std::max)(newest_, a.id);
             bool const next_poll = polling_ && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
@@ -808,33 +741,51 @@ class engine {
         }
     }
 
-    // ---------------------------------------------------------------- in flight
-
-    bool unstarted(claimed_attempt const& a) const {
-        return a.status == attempt_status::waiting || a.status == attempt_status::queued ||
-               a.status == attempt_status::posted;
+    void place(schedule_record const& record) {
+        timetable_.put(record);
+        if (record.next) plan_turn(*record.next);
+        if (timetable_.any_gap()) nudge_pump_ = true;
     }
 
-    /// Takes an attempt that has not started out of the way to its handler. False where it has started.
-    bool revoke(attempt_ptr const& mine) {
-        if (!unstarted(*mine)) return false;
-        if (mine->status == attempt_status::posted) {
-            if (!mine->begin()) return false; // the executor has come to it
-            --running_;
-        } else {
-            --claimed_[static_cast<std::size_t>(mine->record.priority)];
+    // ---------------------------------------------------------------- taking claimed tasks back
+
+    struct taken_back {
+        attempt_ptr running; ///< its handler is at work: nothing was taken
+        attempt_ptr revoked; ///< it was claimed and will not start; the caller settles it
+    };
+
+    /// What this process holds of a task: nothing, its running attempt, or a claim that is now the caller's to settle.
+    taken_back take_back(task_id id) {
+        for (;;) {
+            std::unique_lock lock{mutex_};
+            if (!flight_.contains(id)) return {};
+            auto mine = flight_.find(id);
+            if (mine && mine->status == attempt_status::running) return {mine, nullptr};
+            if (mine && flight_.revoke(*mine)) return {nullptr, mine};
+            // Its claim is being committed, its handler is about to be called, or its outcome is on the way.
+            if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
+                lock.unlock();
+                pump();
+                continue;
+            }
+            settled_.wait_for(lock, std::chrono::milliseconds{20}, [&] { return !flight_.contains(id); });
         }
-        mine->status = attempt_status::ended; // where it is queued, it is passed over
-        drop_marks(*mine);
-        return true;
     }
 
-    template <class Wanted>
-    std::vector<attempt_ptr> revoke_all(Wanted&& wanted) {
-        std::vector<attempt_ptr> revoked;
-        for (auto const& [id, mine] : in_flight_)
-            if (mine && unstarted(*mine) && wanted(*mine) && revoke(mine)) revoked.push_back(mine);
-        return revoked;
+    /// True where a change failed only because the task was claimed here between two looks at it.
+    bool claimed_meanwhile(task_id id, change const& made) const {
+        if (made.outcome != change_outcome::wrong_state || !is_active(made.state)) return false;
+        std::lock_guard const guard{mutex_};
+        return flight_.contains(id);
+    }
+
+    attempt_end end_of(claimed_attempt const& mine, attempt_outcome how) const {
+        attempt_end end;
+        end.id = mine.record.id;
+        end.fence = mine.record.fence;
+        end.outcome = how;
+        end.ended = times_.reached();
+        return end;
     }
 
     /// Leaves a revoked attempt for the next pump(), as released.
@@ -842,123 +793,45 @@ class engine {
         finished_attempt done;
         done.what = mine;
         done.end = end_of(*mine, attempt_outcome::released);
-        finished_.push_back(std::move(done));
+        outbox_.put(std::move(done));
+        nudge_pump_ = true;
     }
 
-    attempt_end end_of(claimed_attempt const& a, attempt_outcome how) const {
-        attempt_end end;
-        end.id = a.record.id;
-        end.fence = a.record.fence;
-        end.outcome = how;
-        end.ended = times_.reached();
-        return end;
-    }
-
-    /// Records revoked attempts at once, on the caller's thread, together with `also`.
+    /// Records revoked attempts at once, on the caller's thread, in one commit with `also`.
     template <class Also>
     void settle_revoked(std::vector<attempt_ptr> revoked, attempt_outcome how, Also&& also) {
         std::vector<attempt_end> ends;
-        for (auto const& one : revoked) ends.push_back(end_of(*one, how));
+        for (auto const& mine : revoked) ends.push_back(end_of(*mine, how));
         settlement settled;
         try {
             transact([&](writer& w) {
-                settled = w.settle(ends, times_.reached());
+                if (!ends.empty()) settled = w.settle(ends, times_.reached());
                 also(w);
             });
         } catch (...) { // not recorded: the pump gives them back, and the caller learns of the failure
             {
                 std::lock_guard const guard{mutex_};
-                for (auto const& one : revoked) give_back(one);
-                nudge_pump_ = true;
+                for (auto const& mine : revoked) give_back(mine);
             }
             flush();
             throw;
         }
         {
             std::lock_guard const guard{mutex_};
-            for (auto const& one : revoked) leave_flight(*one);
+            for (auto const& mine : revoked) leave_flight(*mine);
         }
         settled_.notify_all();
         take_alarms(settled.due);
     }
 
-    void leave_flight(claimed_attempt const& a) {
-        auto const found = in_flight_.find(a.record.id);
-        if (found != in_flight_.end() && found->second.get() == &a) in_flight_.erase(found);
-        if (a.record.lonely) {
-            lonely_ = false;
-            if (!suspects_.empty()) {
-                auto const next = suspects_.begin()->second;
-                suspects_.erase(suspects_.begin());
-                window_.requeue(next);
-            }
-        }
-    }
-
-    /// Waits until `id` has left its present flight; helps where the outcome waits for a pump that this thread drives.
-    void wait_for_settlement(std::unique_lock<std::mutex>& lock, task_id id) {
-        if (!threaded_ && !finished_.empty()) {
-            lock.unlock();
-            pump();
-            lock.lock();
-            return;
-        }
-        settled_.wait_for(lock, std::chrono::milliseconds{20}, [&] { return !in_flight_.contains(id); });
-    }
-
-    std::uint32_t stamp_of(claimed_attempt const& a) const {
-        return static_cast<std::uint32_t>(to_number(a.record.fence));
-    }
-
-    mark mark_of(claimed_attempt const& a, typename mark::what kind) const {
-        return {to_number(a.record.id), stamp_of(a), kind};
-    }
-
-    claimed_attempt* marked(mark const& m) const {
-        auto const found = in_flight_.find(task_id{m.number});
-        if (found == in_flight_.end() || !found->second || stamp_of(*found->second) != m.stamp) return nullptr;
-        return found->second.get();
-    }
-
-    void drop_marks(claimed_attempt& a) {
-        instants_.cancel(a.marks[0]);
-        for (std::size_t i = 1; i != a.marks.size(); ++i) limits_.cancel(a.marks[i]);
-    }
-
-    void queue(attempt_ptr const& mine) {
-        mine->status = attempt_status::queued;
-        waiting_to_start_.push(mine->record.priority, mine);
-    }
-
-    bool may_dispatch() const { return running_ < settings_.workers && !waiting_to_start_.empty(); }
-
-    /// The next attempt that may start, if a worker is free; it counts as running from now on.
-    attempt_ptr take_next() {
-        while (running_ < settings_.workers) {
-            auto next = waiting_to_start_.pop();
-            if (!next) break;
-            if ((*next)->status != attempt_status::queued) continue;
-            (*next)->status = attempt_status::posted;
-            --claimed_[static_cast<std::size_t>((*next)->record.priority)];
-            ++running_;
-            return std::move(*next);
-        }
-        return nullptr;
-    }
-
-    void set_limits(claimed_attempt& a) {
-        auto const from = time_point{a.started_steady + duration{1}};
-        auto const& how = a.handled_by->how;
-        if (a.record.deadline) a.marks[0] = instants_.schedule(*a.record.deadline, mark_of(a, mark::what::deadline));
-        if (how.timeout)
-            a.marks[1] = limits_.schedule(saturating_add(from, *how.timeout), mark_of(a, mark::what::timeout));
-        if (how.expected)
-            a.marks[2] = limits_.schedule(saturating_add(from, *how.expected), mark_of(a, mark::what::expected));
-        a.marks[3] = limits_.schedule(from + duration{50}, mark_of(a, mark::what::note_start));
-        auto const now = times_.reached();
-        if (how.timeout) plan_turn(saturating_add(now, *how.timeout));
-        if (how.expected) plan_turn(saturating_add(now, *how.expected));
-        if (a.record.deadline) plan_turn(*a.record.deadline);
+    void leave_flight(claimed_attempt const& mine) {
+        flight_.leave(mine);
+        if (!mine.record.lonely) return;
+        lonely_ = false;
+        if (suspects_.empty()) return;
+        window_.requeue(suspects_.begin()->second);
+        suspects_.erase(suspects_.begin());
+        nudge_pump_ = true;
     }
 
     // ---------------------------------------------------------------- time
@@ -970,154 +843,57 @@ class engine {
         last_steady_ = steady;
         if (step >= -duration{100}) return;
         window_.reset(now, lanes_);
+        timetable_.set_back(now);
+        for (auto const& mine : flight_.set_back(now, saturating_add(now, settings_.read_ahead))) give_back(mine);
         must_load_ = true;
-        instants_ = timing_wheel<mark>{now};
-        auto const horizon = saturating_add(now, settings_.read_ahead);
-        for (auto const& [id, mine] : in_flight_) {
-            if (!mine) continue;
-            if (unstarted(*mine) && mine->status != attempt_status::posted && mine->record.run_at > horizon) {
-                if (revoke(mine)) give_back(mine); // claimed too early, as it turns out
-            } else if (mine->status == attempt_status::waiting) {
-                mine->marks[0] = instants_.schedule(mine->record.run_at, mark_of(*mine, mark::what::start));
-            } else if (mine->status == attempt_status::running && mine->record.deadline) {
-                mine->marks[0] = instants_.schedule(*mine->record.deadline, mark_of(*mine, mark::what::deadline));
+    }
+
+    // ---------------------------------------------------------------- one run
+
+    /// Calls the handler, or finds that it is too late for it. False where the attempt was taken back before it began.
+    bool begin_run(attempt_ptr const& mine, finished_attempt& done) {
+        std::vector<pending_event> events;
+        bool expired = false;
+        splitmix64 jitter{0};
+        {
+            std::lock_guard const guard{mutex_};
+            if (mine->status != attempt_status::posted) return false;
+            auto const now = times_.reached();
+            ++inside_;
+            if (polling_) run_in_poll_.insert(mine->record.id);
+            flight_.started(*mine, now, times_.steady());
+            expired = mine->record.deadline && *mine->record.deadline <= now;
+            jitter = splitmix64{random_()};
+            if (!expired) {
+                if (auto const first = flight_.set_limits(*mine, now)) plan_turn(*first);
+                note(events, event_kind::dispatched, mine, now).lateness = now - mine->record.run_at;
             }
         }
-        timetable_.for_each([&](std::uint64_t place, planned& p) {
-            p.timer = {};
-            arm_schedule(place, p);
-        });
-    }
-
-    void on_instant(mark const& m) {
-        if (m.kind == mark::what::schedule) {
-            timetable_.came_due(m.number);
-            return;
+        flush();
+        send(events);
+        if (expired) {
+            done.end.outcome = attempt_outcome::expired;
+            done.end.error = "deadline passed";
+        } else {
+            done.end = handler_call{*mine, times_, settings_.payload_limit, jitter}();
+            done.end.started = mine->started;
         }
-        auto* const a = marked(m);
-        if (a == nullptr) return;
-        if (m.kind == mark::what::start && a->status == attempt_status::waiting)
-            queue(in_flight_.find(a->record.id)->second);
-        if (m.kind == mark::what::deadline && a->status == attempt_status::running)
-            to_stop_.push_back({in_flight_.find(a->record.id)->second, stop_reason::deadline});
+        return true;
     }
 
-    void on_limit(mark const& m, time_point now, std::vector<pending_event>& events) {
-        auto* const a = marked(m);
-        if (a == nullptr || a->status != attempt_status::running) return;
-        auto const& mine = in_flight_.find(a->record.id)->second;
-        if (m.kind == mark::what::timeout) to_stop_.push_back({mine, stop_reason::timed_out});
-        if (m.kind == mark::what::expected) {
-            a->over_expected = true;
-            note(events, event_kind::overran, mine, now).run_time = times_.steady() - a->started_steady;
-        }
-        if (m.kind == mark::what::note_start) to_note_.push_back(mine);
-    }
-
-  public:
-    /// Sets the stop tokens whose time has come. After turn(), without a lock: a handler's stop callbacks run here.
-    void deliver_stops() {
-        std::vector<std::pair<attempt_ptr, stop_reason>> stops;
-        {
-            std::lock_guard const guard{mutex_};
-            stops.swap(to_stop_);
-        }
-        for (auto const& [who, why] : stops) who->request_stop(why);
-    }
-
-    /// It is `now` until end_poll(). What is submitted meanwhile, or tried again, is for the next poll.
-    void begin_poll(time_point now) {
-        times_.pin(now);
-        std::lock_guard const guard{mutex_};
-        polling_ = true;
-        newest_before_poll_ = newest_;
-        run_in_poll_.clear();
-    }
-
-    void end_poll() {
-        std::lock_guard const guard{mutex_};
-        polling_ = false;
-        times_.release();
-    }
-
-    bool storage_down() const {
-        std::lock_guard const guard{mutex_};
-        return failures_ != 0;
-    }
-
-    /// Waits, at most for `limit`, until every outcome is stored.
-    bool wait_settled(std::chrono::nanoseconds limit) {
-        std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, limit, [&] { return finished_.empty() && settling_ == 0; });
-    }
-
-    void set_threaded(bool yes) {
-        std::lock_guard const guard{mutex_};
-        threaded_ = yes;
-    }
-
-  private:
-    // ---------------------------------------------------------------- schedules in memory
-
-    void place_schedule(schedule_record const& record) {
-        auto const place = timetable_.put(record);
-        arm_schedule(place, timetable_.at(place));
-    }
-
-    void arm_schedule(std::uint64_t place, planned& p) {
-        instants_.cancel(p.timer);
-        p.timer = {};
-        if (!p.how) return;
-        if (p.record.next) {
-            p.timer = instants_.schedule(*p.record.next, {place, 0, mark::what::schedule});
-            plan_turn(*p.record.next);
-        } else if (p.how->waits_for_end()) { // counts from the end of the latest run, which the store knows
-            must_check_gaps_ = true;
-            nudge_pump_ = true;
-        }
-    }
-
-    schedule_step step_for(planned const& p, time_point now) const {
-        auto const found = p.how->latest(*p.record.next, now);
-        schedule_step step;
-        step.name = p.record.name;
-        step.version = p.record.version;
-        step.next = p.how->following(found.nominal);
-        step.skip_if_unfinished = true;
-        step.skipped = found.missed;
-        if (found.missed != 0) step.skip_reason = "missed: a later one stands for it";
-        new_task task;
-        task.type = p.record.type;
-        task.payload = p.record.payload;
-        task.run_at = found.nominal;
-        task.schedule = p.record.name;
-        task.scheduled_at = found.nominal;
-        step.occurrence = std::move(task);
-        return step;
-    }
-
-    /// Fixed delays whose run has ended get their next instant.
-    void check_gaps() {
-        std::vector<std::pair<schedule_record, recurrence>> waiting;
-        {
-            std::lock_guard const guard{mutex_};
-            if (!std::exchange(must_check_gaps_, false)) return;
-            timetable_.for_each([&](std::uint64_t, planned& p) {
-                if (p.how && p.how->waits_for_end() && !p.record.next) waiting.emplace_back(p.record, *p.how);
-            });
-        }
-        for (auto const& [record, how] : waiting) {
-            auto const last = store_.find(record.last_task);
-            if (last && !is_terminal(last->state)) continue;
-            auto const end = last && last->finished ? *last->finished : times_.reached();
-            schedule_step step;
-            step.name = record.name;
-            step.version = record.version;
-            step.next = how.after_end(end);
-            schedule_answer answer;
-            transact([&](writer& w) { answer = w.step(step, times_.reached()); });
-            std::lock_guard const guard{mutex_};
-            place_schedule(answer.record);
+    /// Fills in the rest of an outcome, and frees the worker.
+    void end_run(claimed_attempt& mine, finished_attempt& done) {
+        flight_.ended(mine);
+        auto& end = done.end;
+        end.id = mine.record.id;
+        end.fence = mine.record.fence;
+        end.ended = (std::max)(times_.reached(), mine.started);
+        std::lock_guard const text{mine.text_mutex};
+        end.log = std::move(mine.log);
+        if (mine.log_dropped != 0) end.log += "... " + std::to_string(mine.log_dropped) + " lines left out\n";
+        if (end.outcome == attempt_outcome::succeeded) {
+            end.result = std::move(mine.result);
+            done.follow_ups = std::move(mine.follow_ups);
         }
     }
 
@@ -1125,79 +901,53 @@ class engine {
 
     bool backing_off() const { return failures_ != 0 && times_.steady() < retry_storage_at_; }
 
-    std::array<bool, priority_classes> open_classes() const {
-        std::array<bool, priority_classes> open{};
-        if (stopping_) return open;
-        for (std::size_t i = 0; i != priority_classes; ++i) open[i] = claimed_[i] < settings_.claimed_ahead;
-        return open;
-    }
-
     bool pump_has_work(time_point now) const {
-        return !finished_.empty() || !to_note_.empty() || window_.any_due(open_classes()) ||
-               (!stopping_ && timetable_.any_due()) || must_sweep_ || must_check_gaps_ ||
-               (next_deadline_ && *next_deadline_ <= now);
+        return !outbox_.empty() || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
+               (next_deadline_ && *next_deadline_ <= now) ||
+               (!stopping_ && (window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 
     void collect(batch& b, time_point now) {
-        if (one_by_one_ && finished_.size() > 1) {
-            b.ended.push_back(std::move(finished_.front()));
-            finished_.pop_front();
-        } else {
-            b.ended.assign(std::make_move_iterator(finished_.begin()), std::make_move_iterator(finished_.end()));
-            finished_.clear();
-            one_by_one_ = false;
-        }
-        settling_ += b.ended.size();
+        b.ended = outbox_.take();
         for (auto& mine : std::exchange(to_note_, {}))
-            if (mine->status == attempt_status::running && !mine->start_noted) b.noted.push_back(std::move(mine));
-        if (!stopping_) {
-            auto open = open_classes();
-            auto taken = claimed_;
-            while (auto task = window_.draw(open)) {
-                if (!in_flight_.try_emplace(task->id, nullptr).second) continue; // in flight here already
-                auto const c = static_cast<std::size_t>(class_of(task->lane->lane));
-                if (++taken[c] >= settings_.claimed_ahead) open[c] = false;
-                b.drawn.push_back(*task);
-            }
-            for (auto const place : timetable_.take_due()) {
-                auto& p = timetable_.at(place);
-                if (!p.how || !p.record.next) continue;
-                if (*p.record.next <= now)
-                    b.steps.push_back(step_for(p, now));
-                else
-                    arm_schedule(place, p); // the clock went back meanwhile
-            }
-        }
+            if (mine->status == attempt_status::running) b.noted.push_back(std::move(mine));
         b.sweep = std::exchange(must_sweep_, false) || (next_deadline_ && *next_deadline_ <= now);
+        if (stopping_) return;
+        b.steps = timetable_.take_steps(now);
+        auto open = flight_.open_classes();
+        std::array<std::size_t, priority_classes> room{};
+        for (std::size_t i = 0; i != priority_classes; ++i) room[i] = flight_.room(static_cast<priority_class>(i));
+        while (auto const task = window_.draw(open)) {
+            if (!flight_.reserve(task->id)) continue; // in flight here already
+            auto const c = static_cast<std::size_t>(class_of(task->lane->lane));
+            open[c] = --room[c] != 0;
+            b.drawn.push_back(*task);
+        }
     }
 
     void exchange(batch& b) {
-        // Numbers of follow-up types are looked up before the commit, which may be repeated.
-        for (auto& one : b.ended) {
-            one.end.follow_ups.clear();
-            for (auto const& f : one.follow_ups) {
-                one.end.follow_ups.push_back(f.task);
-                one.end.follow_ups.back().type = number_of(f.type);
-            }
-        }
         std::vector<attempt_end> ends;
         ends.reserve(b.ended.size());
-        for (auto const& one : b.ended) ends.push_back(one.end);
+        for (auto& one : b.ended) {
+            ends.push_back(one.end);
+            for (auto const& f : one.follow_ups) { // numbers are looked up before the commit, which may be repeated
+                ends.back().follow_ups.push_back(f.task);
+                ends.back().follow_ups.back().type = number_of(f.type);
+            }
+        }
         std::vector<claim_request> requests;
         requests.reserve(b.drawn.size());
         std::vector<start_mark> starts;
         claim_terms terms;
+        terms.node = self_;
         {
             std::lock_guard const guard{mutex_};
-            for (auto const& task : b.drawn) {
-                auto const* by = handler_of(task.lane->lane);
-                requests.push_back({task.id, by->how.on_interrupt == on_interrupt::hold});
-            }
+            for (auto const& task : b.drawn)
+                requests.push_back({task.id, handler_of(task.lane->lane)->how.on_interrupt == on_interrupt::hold});
             for (auto const& mine : b.noted) starts.push_back({mine->record.id, mine->record.fence, mine->started});
             terms.suspects = lonely_ ? 0 : 1;
         }
-        terms.node = self_;
-        bool const answers = !ends.empty() || !b.steps.empty() || b.sweep;
+        bool const answers = !ends.empty() || !b.steps.empty() || b.sweep; // a claim alone need not survive a power cut
         store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
             auto const now = times_.reached();
             if (!ends.empty()) b.settled = w.settle(ends, now);
@@ -1205,33 +955,27 @@ class engine {
             if (b.sweep) b.expired = w.expire(now, expire_size);
             b.stepped.clear();
             for (auto const& step : b.steps) b.stepped.push_back(w.step(step, now));
-            if (!requests.empty()) {
-                terms.now = now;
-                terms.until = saturating_add(now, settings_.read_ahead);
-                b.claims = w.claim(requests, terms);
-            }
+            if (requests.empty()) return;
+            terms.now = now;
+            terms.until = saturating_add(now, settings_.read_ahead);
+            b.claims = w.claim(requests, terms);
         });
     }
 
     void apply(batch& b, std::vector<pending_event>& events) {
-        std::vector<attempt_ptr> over;
         {
             std::lock_guard const guard{mutex_};
             auto const now = times_.reached();
-            for (auto const& mine : b.noted) mine->start_noted = true;
             apply_settlement(b, now, events);
-            arm(b.expired.due);
             if (b.sweep) {
+                arm(b.expired.due);
                 next_deadline_ = b.expired.next;
-                if (b.expired.dead.size() == expire_size) must_sweep_ = true;
             }
-            for (auto& answer : b.stepped) {
+            for (auto const& answer : b.stepped) {
                 arm(answer.due);
-                if (answer.accepted)
-                    place_schedule(answer.record);
-                else
-                    timetable_.remove(answer.record.name);
+                if (answer.accepted || !answer.record.name.empty()) place(answer.record);
             }
+            b.steps.clear();
             apply_claims(b, now, events);
         }
         settled_.notify_all();
@@ -1240,49 +984,41 @@ class engine {
     void apply_settlement(batch& b, time_point now, std::vector<pending_event>& events) {
         for (std::size_t i = 0; i != b.ended.size(); ++i) {
             auto const& one = b.ended[i];
-            auto const taken = b.settled.accepted[i];
+            bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
-            if (observer) {
-                auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
-                e.outcome = one.end.outcome;
-                e.run_time = one.end.started ? one.end.ended - *one.end.started : duration{0};
-                e.text = one.end.error;
-            }
-            if (taken && one.end.outcome == attempt_outcome::succeeded)
-                for (auto const& f : one.end.follow_ups) plan_deadline(f);
-            if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) must_check_gaps_ = true;
+            if (taken)
+                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
+            if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
+            if (!observer) continue;
+            auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
+            e.outcome = one.end.outcome;
+            e.run_time = one.end.started ? one.end.ended - *one.end.started : duration{0};
+            e.text = one.end.error;
         }
-        settling_ -= b.ended.size();
+        outbox_.stored(b.ended.size());
         b.ended.clear();
         arm(b.settled.due);
     }
 
     void apply_claims(batch& b, time_point now, std::vector<pending_event>& events) {
-        std::size_t at = 0;
         for (auto const id : b.claims.suspects)
             for (auto const& task : b.drawn)
                 if (task.id == id) suspects_.insert_or_assign(id, task);
+        std::size_t at = 0; // the claimed ones stand in the order in which they were asked for
         for (auto const& task : b.drawn) {
             if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
-                in_flight_.erase(task.id); // somebody else's, or not claimable any more
+                flight_.give_up(task.id); // somebody else's, or not claimable any more
                 continue;
             }
-            auto mine = std::make_shared<claimed_attempt>();
-            mine->record = std::move(b.claims.claimed[at++]);
-            mine->handled_by = handler_of(task.lane->lane);
+            auto const by = handler_of(task.lane->lane);
+            auto const mine = flight_.enter(std::move(b.claims.claimed[at++]), *by, now);
             if (mine->record.lonely) lonely_ = true;
-            in_flight_[task.id] = mine;
-            ++claimed_[static_cast<std::size_t>(mine->record.priority)];
             if (observer) note(events, event_kind::picked_up, mine, now);
-            if (stopping_ || mine->handled_by->paused) {
-                if (revoke(mine)) give_back(mine);
-            } else if (mine->record.run_at <= now) {
-                queue(mine);
-            } else {
-                mine->marks[0] = instants_.schedule(mine->record.run_at, mark_of(*mine, mark::what::start));
+            if ((stopping_ || by->paused) && flight_.revoke(*mine))
+                give_back(mine);
+            else if (mine->record.run_at > now)
                 plan_turn(mine->record.run_at);
-            }
         }
         b.drawn.clear();
     }
@@ -1292,124 +1028,116 @@ class engine {
         std::vector<page_request> requests;
         {
             std::lock_guard const guard{mutex_};
+            if (stopping_ || !recovered_) return false;
             must_load_ = false;
-            if (!stopping_ && recovered_) {
-                auto const now = times_.reached();
-                for (auto* const lane : lanes_) {
-                    if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
-                    if (!sweep) continue;
-                    if (auto request = window_.next_sweep(*lane, now)) requests.push_back(*request);
-                }
+            auto const now = times_.reached();
+            for (auto* const lane : lanes_) {
+                if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
+                if (!sweep) continue;
+                if (auto request = window_.next_sweep(*lane, now)) requests.push_back(*request);
             }
         }
         bool came = false;
         std::size_t at = 0;
         try {
-            for (; at != requests.size(); ++at) {
-                auto const& request = requests[at];
-                auto const page = store_.upcoming(request.after, request.until, request.limit);
-                std::optional<time_point> beyond;
-                if (!request.sweep && page.size() < request.limit) {
-                    auto behind = request.after;
-                    behind.run_at = request.until;
-                    behind.id = task_id{(std::numeric_limits<std::int64_t>::max)()};
-                    auto const first = store_.upcoming(behind, (time_point::max)(), 1);
-                    if (!first.empty()) beyond = first.front().run_at;
-                }
-                std::lock_guard const guard{mutex_};
-                auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
-                window_.loaded(request, page, beyond, horizon);
-                for (auto const& a : page)
-                    if (a.run_at > horizon) {
-                        plan_turn(saturating_add(a.run_at, -settings_.read_ahead.value()));
-                        break;
-                    }
-                came = came || !page.empty();
-            }
+            for (; at != requests.size(); ++at) came = read_page(requests[at]) || came;
         } catch (...) {
             std::lock_guard const guard{mutex_};
             for (; at != requests.size(); ++at) window_.failed(requests[at]);
             must_load_ = true;
             throw;
         }
-        check_gaps();
         return came;
     }
 
-    void recovered_from_failure(std::vector<pending_event>& events) {
+    bool read_page(page_request const& request) {
+        auto const page = store_.upcoming(request.after, request.until, request.limit);
+        std::optional<time_point> beyond;
+        if (!request.sweep && page.size() < request.limit) {
+            alarm behind = request.after;
+            behind.run_at = request.until;
+            behind.id = alarm_window::behind_all;
+            auto const first = store_.upcoming(behind, (time_point::max)(), 1);
+            if (!first.empty()) beyond = first.front().run_at;
+        }
+        std::lock_guard const guard{mutex_};
+        window_.loaded(request, page, beyond, saturating_add(times_.reached(), settings_.read_ahead));
+        if (!page.empty()) newest_ = (std::max)(newest_, page.back().id);
+        if (auto const next = next_turn(settings_.read_ahead)) plan_turn(*next);
+        return !page.empty();
+    }
+
+    /// Fixed delays whose run has ended get their next instant. It counts from what the store knows, so that an end of
+    /// the process between the run and this step loses nothing.
+    void fill_gaps() {
+        std::vector<timetable::gap> gaps;
+        {
+            std::lock_guard const guard{mutex_};
+            if (!recovered_) return;
+            gaps = timetable_.take_gaps();
+        }
+        try {
+            for (auto const& gap : gaps) {
+                auto const last = store_.find(gap.last_task);
+                if (last && !is_terminal(last->state)) continue;
+                schedule_step step;
+                step.name = gap.name;
+                step.version = gap.version;
+                step.next = gap.how.after_end(last && last->finished ? *last->finished : times_.reached());
+                schedule_answer answer;
+                transact([&](writer& w) { answer = w.step(step, times_.reached()); });
+                std::lock_guard const guard{mutex_};
+                if (!answer.record.name.empty()) place(answer.record);
+            }
+        } catch (...) {
+            std::lock_guard const guard{mutex_};
+            timetable_.run_ended();
+            throw;
+        }
+    }
+
+    void storage_answered(std::vector<pending_event>& events) {
         std::lock_guard const guard{mutex_};
         if (failures_ == 0) return;
         failures_ = 0;
         note(events, event_kind::storage_up, nullptr, times_.reached());
     }
 
-    /// The storage failed: everything the batch held is kept, and the storage is asked again after a pause that grows.
-    void on_failure(batch& b, error const& e, std::vector<pending_event>& events) {
+    /// The storage failed: all that the batch held is kept, and the storage is asked again after a pause that grows.
+    void storage_failed(batch& b, error const& e, std::vector<pending_event>& events) {
         std::lock_guard const guard{mutex_};
-        auto const now = times_.reached();
-        settling_ -= b.ended.size();
-        for (auto& one : b.ended) {
-            // What cannot be stored as it is, and never will be, must not stand in the way of the others for ever.
-            if (!e.transient() && b.ended.size() == 1 && ++one.tries >= 3 && !one.follow_ups.empty()) {
-                one.follow_ups.clear();
-                one.end.outcome = attempt_outcome::exhausted;
-                one.end.error = bounded_text(e.what(), error_limit);
-            }
-            finished_.push_back(std::move(one));
-        }
-        if (!e.transient() && b.ended.size() > 1) one_by_one_ = true;
-        for (auto const& mine : b.noted) to_note_.push_back(mine);
+        outbox_.put_back(b.ended, e);
+        to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
         for (auto const& task : b.drawn) {
-            auto const found = in_flight_.find(task.id);
-            if (found != in_flight_.end() && !found->second) in_flight_.erase(found);
+            flight_.give_up(task.id);
             window_.requeue(task);
         }
-        for (auto const& step : b.steps)
-            if (auto const place = timetable_.find(step.name)) timetable_.came_due(*place);
-        if (b.sweep) must_sweep_ = true;
-        if (failures_ == 0 || failure_ != e.what()) note(events, event_kind::storage_down, nullptr, now).text = e.what();
+        for (auto const& step : b.steps) timetable_.again(step.name);
+        must_sweep_ = must_sweep_ || b.sweep;
+        if (failures_ == 0 || failure_ != e.what())
+            note(events, event_kind::storage_down, nullptr, times_.reached()).text = e.what();
         failure_ = e.what();
         ++failures_;
-        auto const shift = (std::min)(failures_, std::size_t{9});
-        auto const longest = duration{10LL << shift}; // 20 ms to 5 s
-        auto const jitter = duration{static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(longest.count() / 2))};
-        retry_storage_at_ = times_.steady() + longest / 2 + jitter;
+        auto const longest = duration{10LL << (std::min)(failures_, std::size_t{9})}; // 20 ms to 5 s, half of it jitter
+        auto const half = static_cast<std::uint64_t>(longest.count() / 2);
+        retry_storage_at_ = times_.steady() + longest / 2 + duration{static_cast<std::int64_t>(random_() % half)};
         settled_.notify_all();
     }
 
-    /// Fills in the rest of an outcome, under the lock.
-    void finish(claimed_attempt& a, finished_attempt& done, bool expired) {
-        drop_marks(a);
-        a.status = attempt_status::ended;
-        auto& end = done.end;
-        end.id = a.record.id;
-        end.fence = a.record.fence;
-        end.ended = (std::max)(times_.reached(), a.started);
-        if (!expired) end.started = a.started;
-        std::lock_guard const text{a.text_mutex};
-        end.log = std::move(a.log);
-        if (a.log_dropped != 0) end.log += "... " + std::to_string(a.log_dropped) + " lines left out\n";
-        if (end.outcome == attempt_outcome::succeeded) {
-            end.result = std::move(a.result);
-            done.follow_ups = std::move(a.follow_ups);
-        }
-    }
-
+    /// A stored task with what only this process knows of it.
     std::optional<task_view> shown(std::optional<task_record> record) const {
         if (!record) return std::nullopt;
         task_view view;
         static_cast<task_record&>(view) = std::move(*record);
         std::lock_guard const guard{mutex_};
-        auto const busy = in_flight_.find(view.id);
-        if (busy == in_flight_.end() || !busy->second) return view;
-        auto& mine = *busy->second;
-        if (mine.status != attempt_status::running || mine.record.fence != view.fence) return view;
+        auto const mine = flight_.find(view.id);
+        if (!mine || mine->status != attempt_status::running || mine->record.fence != view.fence) return view;
         view.state = task_state::running;
-        view.started = mine.started;
-        view.over_expected = mine.over_expected;
-        std::lock_guard const text{mine.text_mutex};
-        view.progress = mine.progress;
-        view.progress_note = mine.progress_note;
+        view.started = mine->started;
+        view.over_expected = mine->over_expected;
+        std::lock_guard const text{mine->text_mutex};
+        view.progress = mine->progress;
+        view.progress_note = mine->progress_note;
         return view;
     }
 
@@ -1420,49 +1148,42 @@ class engine {
     timekeeper<Clock> times_;
     node_id const self_;
 
-    mutable std::mutex mutex_;
+    mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
 
     splitmix64 random_;
     alarm_window window_;
-    timing_wheel<mark> instants_; ///< by wall time: starts of what was claimed ahead, deadlines, schedules
-    timing_wheel<mark> limits_;   ///< by steady time: timeouts and the like
+    flight flight_;
     timetable timetable_;
-    fair_queue<attempt_ptr, priority_class> waiting_to_start_;
+    outbox outbox_;
 
     std::map<std::string, type_number, std::less<>> numbers_;
     std::unordered_map<type_number, std::unique_ptr<handler>> handlers_;
-    std::vector<lane_state*> lanes_;
-    std::unordered_map<task_id, attempt_ptr> in_flight_; ///< null while the claim is being committed
-    std::map<task_id, due_task> suspects_;               ///< wait for the lonely run to end
-    std::deque<finished_attempt> finished_;
+    std::vector<lane_state*> lanes_;       ///< of all handlers
+    std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
     std::vector<attempt_ptr> to_note_;
-    std::vector<std::pair<attempt_ptr, stop_reason>> to_stop_;
-    std::array<std::size_t, priority_classes> claimed_{}; ///< waiting or queued
-    std::size_t running_ = 0;                             ///< posted or running
-    std::size_t inside_ = 0;                              ///< threads in run()
-    std::size_t settling_ = 0;
-    std::size_t submitting_ = 0;
-    bool lonely_ = false;
+    std::size_t inside_ = 0;     ///< threads in run()
+    std::size_t submitting_ = 0; ///< tasks in submits under way
+    bool lonely_ = false;        ///< a suspect is in flight
     bool stopping_ = false;
     bool recovered_ = false;
     bool threaded_ = false;
+    bool must_load_ = true; ///< a lane may want a page
+    bool must_sweep_ = true;
+    std::optional<time_point> next_deadline_;
+    reclaim_answer recovery_;
+
+    bool nudge_turn_ = false;
+    bool nudge_pump_ = false;
+    time_point turn_planned_at_ = (time_point::min)(); ///< when the one who turns looks next, by itself
+
     bool polling_ = false;
     task_id newest_{};
     task_id newest_before_poll_{};
     std::unordered_set<task_id> run_in_poll_;
-    bool must_load_ = true;
-    bool must_sweep_ = true;
-    bool must_check_gaps_ = true;
-    bool one_by_one_ = false; ///< one outcome spoils the commit of all: each is tried alone
-    bool nudge_turn_ = false;
-    bool nudge_pump_ = false;
-    time_point turn_planned_at_ = (time_point::min)(); ///< when the one who turns looks next, by itself
-    std::optional<time_point> next_deadline_;
-    reclaim_answer recovery_;
 
-    std::size_t failures_ = 0;
+    std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
     duration retry_storage_at_{};
     time_point last_now_;

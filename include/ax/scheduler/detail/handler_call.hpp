@@ -44,8 +44,7 @@ class handler_call {
         attempt_end end;
         auto const how = call(end);
         auto const why = attempt_.reason.load();
-        bool const stopped =
-            why != stop_reason::none && (how == ending::failed || attempt_.token_taken.load());
+        bool const stopped = why != stop_reason::none && (how == ending::failed || attempt_.token_taken.load());
         if (how == ending::gave_up) {
             end.outcome = attempt_outcome::exhausted;
         } else if (how == ending::skipped) {
@@ -127,24 +126,29 @@ class handler_call {
         ax::retry::retry_state so_far;
         so_far.failures = record.failures + 1;
         so_far.elapsed = times_.present() - record.first_started.value_or(attempt_.started);
-        std::optional<duration> delay;
-        try {
-            auto const& own = attempt_.handled_by->how.retry;
-            if (!record.retry.empty())
-                delay = ax::retry::parse(record.retry).next_delay(so_far, jitter_);
-            else
-                delay = own ? own->next_delay(so_far, jitter_) : ax::retry::policy{}.next_delay(so_far, jitter_);
-        } catch (std::exception const& e) { // a stored policy that does not parse, a custom one that throws
-            end.error += std::string("; retry policy: ") + e.what();
-        } catch (...) {
-            end.error += "; retry policy: it threw something that is no std::exception";
-        }
+        auto const delay = next_delay(so_far, end.error);
         if (delay) end.retry_at = later(asked_.value_or(*delay));
         if (end.retry_at && record.deadline && *end.retry_at >= *record.deadline) {
             end.retry_at.reset();
             end.error += "; the deadline comes before the next attempt";
         }
         if (!end.retry_at) end.outcome = attempt_outcome::exhausted;
+    }
+
+    /// What the task's own policy says, else its handler's. One that cannot say is noted and passed over.
+    std::optional<duration> next_delay(ax::retry::retry_state const& so_far, std::string& text) {
+        try {
+            if (!attempt_.record.retry.empty())
+                return ax::retry::parse(attempt_.record.retry).next_delay(so_far, jitter_);
+        } catch (std::exception const& e) {
+            text += std::string("; stored retry policy: ") + e.what();
+        }
+        try {
+            if (auto const& own = attempt_.handled_by->how.retry) return own->next_delay(so_far, jitter_);
+        } catch (...) { // a custom policy that throws
+            text += "; the handler's retry policy threw";
+        }
+        return ax::retry::policy{}.next_delay(so_far, jitter_);
     }
 
     claimed_attempt& attempt_;

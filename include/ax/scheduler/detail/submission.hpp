@@ -40,8 +40,7 @@ inline submission make_submission(std::string_view type, std::string payload, su
     check_text(how.key, "key", longest_key, true);
     check_text(how.route_key, "route key", longest_key, true);
     check_size(payload, "payload of task type \"" + std::string(type) + "\"", payload_limit);
-    if (how.run_at && how.delay)
-        throw error(errc::invalid_argument, "delay together with run_at: give one of them");
+    if (how.run_at && how.delay) throw error(errc::invalid_argument, "delay together with run_at: give one of them");
 
     submission made;
     made.type = type;
