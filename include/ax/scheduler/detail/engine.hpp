@@ -819,9 +819,11 @@ class engine {
         {
             std::lock_guard const guard{mutex_};
             for (auto const& mine : revoked) leave_flight(*mine);
+            nudge_turn_ = nudge_pump_ = true; // a worker, or room for a claim, may be free
+            arm(settled.due);
         }
         settled_.notify_all();
-        take_alarms(settled.due);
+        flush();
     }
 
     void leave_flight(claimed_attempt const& mine) {
