@@ -112,8 +112,7 @@ class field_maker {
 
     std::string element(int lowest, int highest) {
         switch (below(6)) {
-        case 0:
-            return "*/" + std::to_string(1 + below(static_cast<unsigned>(highest) + 3));
+        case 0: return "*/" + std::to_string(1 + below(static_cast<unsigned>(highest) + 3));
         case 1:
         case 2: {
             auto a = std::stoi(value(lowest, highest)), b = std::stoi(value(lowest, highest));
@@ -121,8 +120,7 @@ class field_maker {
             return std::to_string(a) + "-" + std::to_string(b) +
                    (below(2) == 0 ? "" : "/" + std::to_string(1 + below(9)));
         }
-        default:
-            return value(lowest, highest);
+        default: return value(lowest, highest);
         }
     }
 
