@@ -195,6 +195,7 @@ reply perform(Writer& writer, operation const& op) {
         auto expired = writer.expire(op.now, 100'000);
         std::sort(expired.dead.begin(), expired.dead.end());
         for (auto const id : expired.dead) out << "dead " << id << " ";
+        out << "next " << show(expired.next);
         answer.due = expired.due;
         break;
     }
