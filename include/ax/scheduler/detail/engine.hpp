@@ -203,6 +203,10 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const& task : tasks) plan_deadline(task.deadline);
+        }
         take_alarms(due);
         return answer;
     }
@@ -714,6 +718,13 @@ class engine {
         flush();
     }
 
+    /// A task was stored that may wait beyond its deadline: expire() is called by then.
+    void plan_deadline(std::optional<time_point> deadline) {
+        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
+        next_deadline_ = deadline;
+        plan_turn(*deadline);
+    }
+
     void arm(alarms const& due) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
@@ -976,6 +987,8 @@ class engine {
             bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
+            if (taken)
+                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
             if (!observer) continue;
             auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
