@@ -25,6 +25,11 @@
 #include <vector>
 
 // How a failed check shows what it found.
+namespace std::chrono {
+inline std::ostream& operator<<(std::ostream& out, ax::time_point t) {
+    return out << t.time_since_epoch().count() - 1'767'225'600'000 << " ms after the start of 2026";
+}
+} // namespace std::chrono
 namespace ax {
 inline std::ostream& operator<<(std::ostream& out, task_id id) { return out << "task " << to_number(id); }
 inline std::ostream& operator<<(std::ostream& out, fence_token f) { return out << "fence " << to_number(f); }
