@@ -85,11 +85,13 @@ class engine {
 
     // ---------------------------------------------------------------- recovery
 
-    /// Takes over what an earlier run left behind. The first thing a driver does; does nothing when repeated.
-    void recover() {
+    /// Takes over what an earlier run left behind. The first thing a driver does. Returns false, and does nothing, when
+    /// repeated.
+    bool recover() {
+        std::lock_guard const one_at_a_time{recover_mutex_};
         {
             std::lock_guard const guard{mutex_};
-            if (recovered_) return;
+            if (recovered_) return false;
         }
         reclaim_answer answer;
         store_.transact(commit::durable, [&](writer& w) {
@@ -106,6 +108,7 @@ class engine {
         for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);
         newest_before_poll_ = newest_;
         recovered_ = true;
+        return true;
     }
 
     reclaim_answer recovery() const {
@@ -244,7 +247,9 @@ class engine {
                 return cancel_answer::cancelled;
             }
             if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
-            if (!claimed_meanwhile(id, made)) return cancel_answer::too_late;
+            if (claimed_meanwhile(id, made)) continue;
+            if (is_terminal(made.state) || !recover()) return cancel_answer::too_late;
+            // It is an earlier run's, which is not to be taken for an end: now it is taken over.
         }
     }
 
@@ -1226,6 +1231,7 @@ class engine {
     timekeeper<Clock> times_;
     node_id const self_;
 
+    std::mutex recover_mutex_;
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
