@@ -456,6 +456,20 @@ TEST_CASE("a store whose files are taken away says so instead of writing to ghos
     store.transact(ax::commit::durable, nothing);
 }
 
+TEST_CASE("reading a store whose database was taken away makes no new one", "[storage][sqlite]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    ax::sqlite_storage const store{path};
+    fs::rename(path, path + ".away");
+    CHECK_THROWS_AS(store.types(), ax::error);
+    CHECK_FALSE(fs::exists(path));
+    write_bytes(path, "");
+    CHECK_THROWS_AS(store.types(), ax::error);
+    fs::remove(path);
+    fs::rename(path + ".away", path);
+    CHECK(store.types().empty());
+}
+
 TEST_CASE("a forked child can neither use nor harm its parent's store", "[storage][sqlite]") {
     temporary_directory const directory;
     auto const path = directory.file("store.db");

@@ -96,10 +96,10 @@ class sqlite_value {
 /// One connection. Used by one thread at a time.
 class sqlite_connection {
   public:
-    /// Opens, and creates where there is nothing. Until opened() is called a busy file is an error `locked`, since at
-    /// open it means that another program has it.
-    explicit sqlite_connection(std::string path) : path_(std::move(path)) {
-        int const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    /// Opens, and with `create` makes what is not there. Until opened() is called a busy file is an error `locked`,
+    /// since at open it means that another program has it.
+    explicit sqlite_connection(std::string path, bool create = true) : path_(std::move(path)) {
+        int const flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
         sqlite3* opened = nullptr;
         int const code = sqlite3_open_v2(path_.c_str(), &opened, flags, nullptr);
         handle_.reset(opened);

@@ -5,6 +5,7 @@
 
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_lock.hpp"
 #include "ax/storage/detail/sqlite_rows.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace ax::detail {
 /// One connection for reading. Used by one thread at a time.
 class sqlite_reader {
   public:
-    explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path) {
+    explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path, false) {
         sql_.execute(pragmas.c_str());
         sql_.execute("PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0");
         sql_.opened();
@@ -304,8 +305,9 @@ class sqlite_reader {
 /// A few readers, opened as they are needed. Threads: safe.
 class sqlite_readers {
   public:
-    sqlite_readers(std::string path, std::string pragmas, std::size_t limit)
-        : path_(std::move(path)), pragmas_(std::move(pragmas)),
+    /// @param file  What is to be found at `path`: a database that was put in its place meanwhile is not read.
+    sqlite_readers(std::string path, file_identity const& file, std::string pragmas, std::size_t limit)
+        : path_(std::move(path)), file_(file), pragmas_(std::move(pragmas)),
           limit_((std::min)((std::max)(limit, std::size_t{1}), std::size_t{64})) {
         idle_.reserve(limit_);
     }
@@ -345,6 +347,9 @@ class sqlite_readers {
             }
         }
         try {
+            file_identity present;
+            if (!identify(path_, present) || !(present == file_))
+                throw error(errc::unavailable, path_ + " was moved, replaced or deleted while the store was open");
             return std::make_unique<sqlite_reader>(path_, pragmas_);
         } catch (...) {
             give(nullptr);
@@ -361,6 +366,7 @@ class sqlite_readers {
     }
 
     std::string const path_;
+    file_identity const file_;
     std::string const pragmas_;
     std::size_t const limit_;
     std::mutex mutex_;

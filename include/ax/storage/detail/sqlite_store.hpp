@@ -147,7 +147,7 @@ class sqlite_store {
         was_clean_ = lock_.was_clean() || lock_.store().empty();
         lock_.write(store_id_, false);
         session_.emplace(*sql_);
-        readers_.emplace(path_, reader_pragmas(), settings_.readers);
+        readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.readers);
         queue_.emplace(*this, settings_.largest_group);
         sql_->opened();
     }
