@@ -142,7 +142,7 @@ TEST_CASE("delays neither overflow nor shrink, however many attempts there are",
         retry::exponential(1ms), retry::exponential(1min), retry::exponential(1min).cap(30min),
         retry::exponential(7ms).factor(1.0000001), retry::exponential(3ms).factor(1.001),
         retry::exponential(1h).factor(1e300), retry::exponential(ax::duration::max()),
-        retry::exponential(ax::duration{(1LL << 53) + 1}).factor(1.0000000001),
+        retry::exponential(ax::duration{(1LL << 53) + 1}).factor(1.0000000000000003),
         retry::exponential(ax::duration::max() - 1ms).cap(ax::duration::max()), retry::exponential(0ms),
         retry::exponential(13ms).factor(1.7).cap(ax::duration::max() - 1ms), retry::fixed(ax::duration::max()));
     CAPTURE(retry::to_text(policy));
@@ -163,6 +163,13 @@ TEST_CASE("delays neither overflow nor shrink, however many attempts there are",
         CHECK(*delay >= before);
         before = *delay;
     }
+}
+
+TEST_CASE("a factor of nearly one costs a bounded time, whatever the number of failures", "[retry]") {
+    auto const policy = retry::exponential(1h).factor(1.000001);
+    CHECK(policy.base_delay(60'000) < policy.base_delay(65'537));
+    CHECK(policy.base_delay(65'537) == policy.base_delay(70'000));
+    CHECK(retry::exponential(1h).factor(1.0000000000000003).base_delay(retry::unlimited) == 1h);
 }
 
 TEST_CASE("exponential equals repeated doubling of an integer", "[retry]") {

@@ -267,9 +267,7 @@ class policy {
         auto x = static_cast<double>(delays_[0].count());
         if (factor_ == 1.0 || steps == 0 || x == 0.0) return delays_[0];
         for (; steps > 0 && x < limit; --steps) x *= factor_;
-        if (x >= limit) return cap_;
-        auto const delay = duration{static_cast<std::int64_t>(x + 0.5)};
-        return delay < delays_[0] ? delays_[0] : delay; // beyond 2^53 ms a double rounds
+        return x >= limit ? cap_ : duration{static_cast<std::int64_t>(x + 0.5)};
     }
 
     template <class Generator>

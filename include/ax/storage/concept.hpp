@@ -118,6 +118,7 @@ struct change {
 /// A task that died because its deadline passed while it waited.
 struct expiry {
     std::vector<task_id> dead;
+    std::optional<time_point> next; ///< the earliest deadline of a waiting task that is left
     alarms due; ///< those that were behind them
 };
 

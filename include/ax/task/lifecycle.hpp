@@ -26,26 +26,16 @@ enum class task_state : std::uint8_t {
 /// The name of a state as it is written here; "unknown" for a number that is none.
 constexpr std::string_view to_string(task_state s) noexcept {
     switch (s) {
-    case task_state::created:
-        return "created";
-    case task_state::ready:
-        return "ready";
-    case task_state::dispatched:
-        return "dispatched";
-    case task_state::running:
-        return "running";
-    case task_state::succeeded:
-        return "succeeded";
-    case task_state::failed:
-        return "failed";
-    case task_state::dead:
-        return "dead";
-    case task_state::cancelled:
-        return "cancelled";
-    case task_state::skipped:
-        return "skipped";
-    case task_state::upstream_failed:
-        return "upstream_failed";
+    case task_state::created: return "created";
+    case task_state::ready: return "ready";
+    case task_state::dispatched: return "dispatched";
+    case task_state::running: return "running";
+    case task_state::succeeded: return "succeeded";
+    case task_state::failed: return "failed";
+    case task_state::dead: return "dead";
+    case task_state::cancelled: return "cancelled";
+    case task_state::skipped: return "skipped";
+    case task_state::upstream_failed: return "upstream_failed";
     }
     return "unknown";
 }

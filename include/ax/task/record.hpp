@@ -106,8 +106,12 @@ struct task_record {
     std::size_t lonely_deaths = 0;           ///< how many of those in a lonely run
 };
 
-/// What a caller sees of a task.
-using task_view = task_record;
+/// What a caller sees of a task: the record, and what only the process that runs it knows.
+struct task_view : task_record {
+    bool over_expected = false; ///< it runs for longer than its handler was expected to
+    double progress = 0;        ///< as its handler says, from 0 to 1
+    std::string progress_note;
+};
 
 /// How an attempt ended. Each has one next state.
 enum class attempt_outcome : std::uint8_t {
@@ -126,28 +130,17 @@ enum class attempt_outcome : std::uint8_t {
 
 constexpr char const* to_string(attempt_outcome outcome) noexcept {
     switch (outcome) {
-    case attempt_outcome::succeeded:
-        return "succeeded";
-    case attempt_outcome::failed:
-        return "failed";
-    case attempt_outcome::exhausted:
-        return "exhausted";
-    case attempt_outcome::snoozed:
-        return "snoozed";
-    case attempt_outcome::interrupted:
-        return "interrupted";
-    case attempt_outcome::held:
-        return "held";
-    case attempt_outcome::cancelled:
-        return "cancelled";
-    case attempt_outcome::skipped:
-        return "skipped";
-    case attempt_outcome::expired:
-        return "expired";
-    case attempt_outcome::released:
-        return "released";
-    case attempt_outcome::crashed:
-        return "crashed";
+    case attempt_outcome::succeeded: return "succeeded";
+    case attempt_outcome::failed: return "failed";
+    case attempt_outcome::exhausted: return "exhausted";
+    case attempt_outcome::snoozed: return "snoozed";
+    case attempt_outcome::interrupted: return "interrupted";
+    case attempt_outcome::held: return "held";
+    case attempt_outcome::cancelled: return "cancelled";
+    case attempt_outcome::skipped: return "skipped";
+    case attempt_outcome::expired: return "expired";
+    case attempt_outcome::released: return "released";
+    case attempt_outcome::crashed: return "crashed";
     }
     return "?";
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What a caller may say about a task, a handler and a scheduler. All are aggregates for designated initialisers, and
+// every member has a default.
+#pragma once
+
+#include "ax/retry/retry_policy.hpp"
+#include "ax/task/record.hpp"
+#include "ax/time/time_point.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ax {
+
+/// Said with one submit.
+struct submit_options {
+    std::string key = {};                ///< idempotency key, unique while the task is kept; empty: none
+    std::optional<instant> run_at = {};  ///< not before this instant; none: at once
+    std::optional<time_span> delay = {}; ///< or: not before this long from now
+    priority_class priority = priority_class::normal;
+    std::string route_key = {}; ///< tasks with the same one run one at a time, in order; empty: none
+    route_ordering route_order = route_ordering::strict;
+    std::optional<instant> deadline = {};        ///< not started after it, and asked to stop at it
+    std::optional<ax::retry::policy> retry = {}; ///< stored with the task; none: the handler's
+};
+
+/// What becomes of an attempt that a stop or a crash cut off.
+enum class interrupt_policy : std::uint8_t {
+    rerun, ///< it runs again
+    hold   ///< it waits for a person (retry() lets it go): for handlers that must not run twice
+};
+
+/// The values of interrupt_policy, as a caller writes them: `.on_interrupt = ax::on_interrupt::hold`.
+namespace on_interrupt {
+using enum interrupt_policy;
+}
+
+/// Said with one handler.
+struct handler_options {
+    std::optional<ax::retry::any_policy> retry = {}; ///< none: exponential(1min).cap(30min).jitter(0.1).attempts(4)
+    std::optional<time_span> timeout = {};           ///< then the attempt's stop token is set, and it has failed
+    std::optional<time_span> expected = {};          ///< then an event says that it takes long; nothing is stopped
+    interrupt_policy on_interrupt = interrupt_policy::rerun;
+};
+
+/// What the commits of submits and outcomes survive.
+enum class durability_level : std::uint8_t {
+    power_loss,   ///< a power cut
+    process_crash ///< the end of the process; a power cut may take the latest few
+};
+
+/// The values of durability_level, as a caller writes them: `.durability = ax::durability::process_crash`.
+namespace durability {
+using enum durability_level;
+}
+
+/// Said with one scheduler.
+struct options {
+    std::size_t workers = 4;                              ///< handlers at work at once
+    std::string node_name = {};                           ///< for people; empty: the host's name and the process id
+    time_span window = std::chrono::minutes{5};           ///< how far ahead due tasks are held in memory, as ids
+    time_span read_ahead = std::chrono::milliseconds{50}; ///< how long before its instant a task may be claimed
+    durability_level durability = durability_level::power_loss;
+    std::size_t poison_after = 3; ///< deaths of the process in a lonely run of a task that make it dead
+    std::array<std::size_t, priority_classes> weights = {50, 25, 15, 10}; ///< shares of critical, high, normal, low
+    std::size_t claimed_ahead = 256;       ///< tasks of one priority class that are claimed and not yet started
+    std::size_t window_tasks = 1'000'000;  ///< ids held in memory; the window shrinks to this
+    std::size_t submit_queue = 100'000;    ///< tasks in submits under way; more wait (or throw, in a handler)
+    std::size_t payload_limit = 1U << 20U; ///< bytes of one payload or result
+    time_span stop_grace = std::chrono::seconds{10}; ///< how long handlers have after their stop tokens are set
+    std::uint64_t seed = 0;                          ///< of jitter; 0: drawn from the system
+};
+
+} // namespace ax
