@@ -84,7 +84,7 @@ class sqlite_storage {
     /// Sizes, and whether the write-ahead log grows because somebody reads for too long.
     sqlite_health health() const { return store_->health(); }
 
-    /// What it is, for people: library, path, schema, durability.
+    /// What it is, for people: library, path, schema.
     std::string description() const { return store_->description(); }
 
   private:
