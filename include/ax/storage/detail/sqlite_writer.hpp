@@ -559,7 +559,7 @@ class sqlite_writer {
 
     /// The waiting task with the earliest deadline, where that is not behind `until`.
     std::optional<std::pair<task_id, time_point>> first_deadline(time_point until) {
-        sqlite_run query(sql_, sqlite_sql::overdue, until);
+        sqlite_run query(sql_, sqlite_sql::overdue, {until});
         if (!query.next()) return std::nullopt;
         return std::pair{query.as<task_id>(0), query.time(1)};
     }
