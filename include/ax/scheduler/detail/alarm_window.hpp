@@ -51,6 +51,7 @@ class alarm_window {
 
     static constexpr std::size_t page_size = 4096;
     static constexpr std::size_t sweep_size = 256;
+    static constexpr std::size_t reserve = 64; ///< due ids of one lane for which there is room when memory is full
     static constexpr task_id behind_all{static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)())};
 
     alarm_window(time_point now, duration length, std::size_t most, std::array<std::size_t, priority_classes> weights)
@@ -69,7 +70,8 @@ class alarm_window {
             lane.beyond = (std::min)(lane.beyond.value_or(a.run_at), a.run_at);
             return;
         }
-        if (wheel_.size() + due_.size() >= most_) {
+        bool const urgent = a.run_at <= horizon && lane.queued < reserve; // a full memory keeps no due task waiting
+        if (size() >= most_ && !urgent) {
             lane.truncated_at = (std::min)(lane.truncated_at.value_or(a.run_at), a.run_at);
             if (lane.loading_until == (time_point::min)()) truncate(lane);
             return;
@@ -116,11 +118,14 @@ class alarm_window {
     /// loaded().
     std::optional<page_request> next_page(Lane& lane, time_point now) {
         if (!lane.runnable || lane.loading_until != (time_point::min)()) return std::nullopt;
-        if (lane.in_memory > page_size / 2 || wheel_.size() + due_.size() >= most_) return std::nullopt;
+        bool const full = size() >= most_;
+        if (lane.in_memory > page_size / 2 || (full && (lane.in_memory != 0 || !lane.complete))) return std::nullopt;
         if (lane.complete && lane.loaded_until - now > length_ / 2) return std::nullopt;
         auto const until = saturating_add(now, length_);
         lane.loading_until = until;
-        return page_request{&lane, lane.cursor, until, page_size, false};
+        lane.beyond.reset(); // what is learned of it while the page is read counts together with the page
+        auto const room = full ? reserve : (std::max)(most_ - size(), reserve);
+        return page_request{&lane, lane.cursor, until, (std::min)(page_size, room), false};
     }
 
     /// The read that finds overdue tasks that memory knows nothing of. They have been overdue for two seconds, so that
@@ -144,7 +149,8 @@ class alarm_window {
         }
         if (lane.loading_until == (time_point::min)()) return; // forgotten while the page was read
         lane.complete = page.size() < request.limit;
-        lane.beyond = lane.complete ? beyond : page.back().run_at;
+        auto const next = lane.complete ? beyond : page.back().run_at;
+        if (next) lane.beyond = (std::min)(lane.beyond.value_or(*next), *next);
         if (lane.complete) {
             lane.loaded_until = request.until;
             lane.cursor.run_at = request.until;

@@ -79,7 +79,7 @@ class engine {
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
           flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
-          timetable_(times_.reached()), last_now_(times_.reached()), last_steady_(times_.steady()) {}
+          timetable_(times_.reached()), clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
@@ -95,21 +95,30 @@ class engine {
 
     // ---------------------------------------------------------------- recovery
 
-    /// Takes over what an earlier run left behind. The first thing a driver does; does nothing when repeated.
-    void recover() {
+    /// Takes over what an earlier run left behind. The first thing a driver does. Returns false, and does nothing, when
+    /// repeated.
+    bool recover() {
+        std::lock_guard const one_at_a_time{recover_mutex_};
         {
             std::lock_guard const guard{mutex_};
-            if (recovered_) return;
+            if (recovered_) return false;
         }
         reclaim_answer answer;
         store_.transact(commit::durable, [&](writer& w) {
             answer = w.reclaim({self_, settings_.poison_after, times_.reached()});
         });
         auto const kept = store_.schedules();
+        task_filter newest;
+        newest.limit = 1;
+        auto const latest = store_.list(newest, times_.reached());
         std::lock_guard const guard{mutex_};
         recovery_ = answer;
         for (auto const& record : kept) timetable_.put(record);
+        timetable_.look_ahead(times_.reached());
+        for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);
+        newest_before_poll_ = newest_;
         recovered_ = true;
+        return true;
     }
 
     reclaim_answer recovery() const {
@@ -172,6 +181,7 @@ class engine {
     void pause(std::string_view type, bool yes) {
         check_text(type, "task type", longest_name, false);
         auto const number = number_of(type);
+        transact([&](writer& w) { w.pause(number, yes); });
         std::vector<attempt_ptr> revoked;
         {
             std::lock_guard const guard{mutex_};
@@ -185,7 +195,10 @@ class engine {
                 nudge_pump_ = true;
             }
         }
-        settle_revoked(std::move(revoked), attempt_outcome::released, [&](writer& w) { w.pause(number, yes); });
+        try {
+            if (!revoked.empty()) settle_revoked(std::move(revoked), attempt_outcome::released, [](writer&) {});
+        } catch (error const&) { // the pump gives them back: the pause itself is stored
+        }
         flush();
     }
 
@@ -216,6 +229,7 @@ class engine {
         {
             std::lock_guard const guard{mutex_};
             for (auto const& task : tasks) plan_deadline(task.deadline);
+            for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
         }
         take_alarms(due);
         return answer;
@@ -232,14 +246,20 @@ class engine {
             }
             if (held.revoked) {
                 settle_revoked({held.revoked}, attempt_outcome::cancelled, [](writer&) {});
+                run_ended({id});
                 return cancel_answer::cancelled;
             }
             change made;
             transact([&](writer& w) { made = w.cancel(id, times_.reached()); });
             take_alarms(made.due);
-            if (made.outcome == change_outcome::done) return cancel_answer::cancelled;
+            if (made.outcome == change_outcome::done) {
+                run_ended({id});
+                return cancel_answer::cancelled;
+            }
             if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
-            if (!claimed_meanwhile(id, made)) return cancel_answer::too_late;
+            if (claimed_meanwhile(id, made)) continue;
+            if (is_terminal(made.state) || !recover()) return cancel_answer::too_late;
+            // It is an earlier run's, which is not to be taken for an end: now it is taken over.
         }
     }
 
@@ -424,6 +444,9 @@ class engine {
             if (!b.empty()) {
                 exchange(b);
                 apply(b, events);
+                send(events); // that a task was picked up is said before its handler can start
+                events.clear();
+                admit(b);
                 moved = true;
             }
             moved = read_pages(b.sweep) || moved;
@@ -449,9 +472,9 @@ class engine {
         for (auto const& mine : starting) {
             try {
                 post(mine);
-            } catch (...) { // the executor takes no more: the claim is given back
+            } catch (...) { // the executor takes no more: it is asked again by the next dispatch()
                 std::lock_guard const guard{mutex_};
-                if (flight_.revoke(*mine)) give_back(mine);
+                flight_.not_posted(mine);
             }
         }
     }
@@ -506,9 +529,16 @@ class engine {
         std::vector<attempt_ptr> running;
         {
             std::lock_guard const guard{mutex_};
-            running = flight_.running_ones();
+            running = flight_.in_hands();
         }
         for (auto const& mine : running) mine->request_stop(stop_reason::stopping); // stop callbacks run here
+    }
+
+    /// Whether `one`, which may be null or another scheduler's, is in flight here.
+    bool holds(claimed_attempt const* one) const {
+        if (one == nullptr) return false;
+        std::lock_guard const guard{mutex_};
+        return flight_.find(one->record.id).get() == one;
     }
 
     std::size_t running() const {
@@ -607,6 +637,8 @@ class engine {
         claim_answer claims;
         std::vector<schedule_answer> stepped;
         expiry expired;
+        std::vector<attempt_ptr> entered; ///< claimed, and not let to their handlers yet
+        std::vector<task_id> doubted;     ///< not claimable after a claim of which it is not known whether it was made
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
     };
@@ -735,13 +767,15 @@ class engine {
         plan_turn(*deadline);
     }
 
-    void arm(alarms const& due) {
+    /// @param at_once  Also what is new goes with this poll: an occurrence that has come due is no handler's submit.
+    void arm(alarms const& due, bool at_once = false) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
             newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            bool const next_poll = polling_ && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            bool const next_poll =
+                polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
@@ -749,6 +783,16 @@ class engine {
             else
                 plan_turn(saturating_add(a.run_at, -settings_.read_ahead.value()));
         }
+    }
+
+    /// Tasks have ended without a run here: one may be what a schedule waits for.
+    void run_ended(std::vector<task_id> const& ids) {
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const id : ids) timetable_.run_ended(id);
+            if (timetable_.any_gap()) nudge_pump_ = true;
+        }
+        flush();
     }
 
     void place(schedule_record const& record) {
@@ -772,7 +816,10 @@ class engine {
             auto mine = flight_.find(id);
             if (mine && mine->status == attempt_status::running) return {mine, nullptr};
             if (mine && flight_.revoke(*mine)) return {nullptr, mine};
-            // Its claim is being committed, its handler is about to be called, or its outcome is on the way.
+            // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
+            // take until the storage is back.
+            if (mine && mine->status == attempt_status::ended && failures_ != 0)
+                throw error(errc::unavailable, "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
             if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
                 lock.unlock();
                 pump();
@@ -829,29 +876,40 @@ class engine {
         {
             std::lock_guard const guard{mutex_};
             for (auto const& mine : revoked) leave_flight(*mine);
+            nudge_turn_ = nudge_pump_ = true; // a worker, or room for a claim, may be free
+            arm(settled.due);
         }
         settled_.notify_all();
-        take_alarms(settled.due);
+        flush();
     }
 
     void leave_flight(Attempt const& mine) {
         flight_.leave(mine);
         if (!mine.record.lonely) return;
         lonely_ = false;
-        if (suspects_.empty()) return;
-        window_.requeue(suspects_.begin()->second);
-        suspects_.erase(suspects_.begin());
-        nudge_pump_ = true;
+        try_next_suspect();
+    }
+
+    /// Lets one suspect be claimed, where none is in flight.
+    void try_next_suspect() {
+        while (!lonely_ && !suspects_.empty()) {
+            auto const next = suspects_.begin()->second;
+            suspects_.erase(suspects_.begin());
+            if (!next.lane->runnable) continue; // read again when its type is resumed
+            window_.requeue(next);
+            nudge_pump_ = true;
+            return;
+        }
     }
 
     // ---------------------------------------------------------------- time
 
     /// Notices a wall clock that was set back: what memory holds by wall time is built anew.
     void notice_clock(time_point now, duration steady) {
-        auto const step = (now - last_now_) - (steady - last_steady_);
-        last_now_ = now;
-        last_steady_ = steady;
-        if (step >= -duration{100}) return;
+        auto const lead = now.time_since_epoch() - steady;
+        if (lead > clock_lead_) clock_lead_ = lead;
+        if (clock_lead_ - lead <= duration{100}) return; // small steps add up until they count
+        clock_lead_ = lead;
         window_.reset(now, lanes_);
         timetable_.set_back(now);
         for (auto const& mine : flight_.set_back(now, saturating_add(now, settings_.read_ahead))) give_back(mine);
@@ -979,10 +1037,11 @@ class engine {
             apply_settlement(b, now, events);
             if (b.sweep) {
                 arm(b.expired.due);
+                for (auto const id : b.expired.dead) timetable_.run_ended(id);
                 next_deadline_ = b.expired.next;
             }
             for (auto const& answer : b.stepped) {
-                arm(answer.due);
+                arm(answer.due, true);
                 if (answer.accepted || !answer.record.name.empty()) place(answer.record);
             }
             b.steps.clear();
@@ -1019,18 +1078,41 @@ class engine {
         for (auto const& task : b.drawn) {
             if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
                 flight_.give_up(task.id); // somebody else's, or not claimable any more
+                if (doubtful_.erase(task.id) != 0) b.doubted.push_back(task.id);
                 continue;
             }
             auto const by = handler_of(task.lane->lane);
-            auto const mine = flight_.enter(std::move(b.claims.claimed[at++]), *by, now);
+            auto const mine = flight_.enter(std::move(b.claims.claimed[at++]), *by);
             if (mine->record.lonely) lonely_ = true;
             if (observer) note(events, event_kind::picked_up, mine, now);
-            if ((stopping_ || by->paused) && flight_.revoke(*mine))
-                give_back(mine);
-            else if (mine->record.run_at > now)
-                plan_turn(mine->record.run_at);
+            b.entered.push_back(mine);
         }
         b.drawn.clear();
+        try_next_suspect(); // the lonely one may have ended in the same commit, or was not claimable any more
+    }
+
+    /// Lets what was claimed to its handlers, now or at its instant.
+    void admit(batch& b) {
+        for (auto const id : b.doubted)
+            if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
+                auto const lost = std::make_shared<claimed_attempt>();
+                lost->record = std::move(*record);
+                lost->status = attempt_status::ended;
+                std::lock_guard const guard{mutex_};
+                if (!flight_.contains(id)) give_back(lost);
+            }
+        std::lock_guard const guard{mutex_};
+        auto const now = times_.reached();
+        for (auto const& mine : b.entered) {
+            if (mine->status != attempt_status::waiting) continue; // taken back meanwhile
+            if ((stopping_ || mine->handled_by->paused) && flight_.revoke(*mine))
+                give_back(mine);
+            else if (flight_.admit(mine, now))
+                continue;
+            else
+                plan_turn(mine->record.run_at);
+        }
+        b.entered.clear();
     }
 
     /// Reads the next page of each lane that wants one. Returns whether anything came.
@@ -1121,6 +1203,7 @@ class engine {
         for (auto const& task : b.drawn) {
             flight_.give_up(task.id);
             window_.requeue(task);
+            if (e.kind() == errc::outcome_unknown) doubtful_.insert(task.id);
         }
         for (auto const& step : b.steps) timetable_.again(step.name);
         must_sweep_ = must_sweep_ || b.sweep;
@@ -1158,6 +1241,7 @@ class engine {
     timekeeper<Clock> times_;
     node_id const self_;
 
+    std::mutex recover_mutex_;
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
@@ -1172,6 +1256,7 @@ class engine {
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
     std::vector<lane_type*> lanes_;        ///< of all handlers
     std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
+    std::unordered_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
@@ -1196,8 +1281,7 @@ class engine {
     std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
     duration retry_storage_at_{};
-    time_point last_now_;
-    duration last_steady_;
+    duration clock_lead_; ///< of the wall clock over the steady one, the most since it was set back
 };
 
 } // namespace ax::detail

@@ -77,18 +77,23 @@ class flight {
         if (found != tasks_.end() && !found->second) tasks_.erase(found);
     }
 
-    /// The announced claim was made. Where the task is due it may start, else it waits.
-    attempt_ptr enter(task_record record, handler& by, time_point now) {
-        auto mine = std::make_shared<Attempt>();
+    /// The announced claim was made. It waits for admit().
+    attempt_ptr enter(task_record record, handler& by) {
+        auto mine = std::make_shared<claimed_attempt>();
         mine->record = std::move(record);
         mine->handled_by = &by;
         tasks_[mine->record.id] = mine;
         ++claimed_[index(*mine)];
+        return mine;
+    }
+
+    /// Where the task is due it may start from now on, else it waits for its instant. Returns which.
+    bool admit(attempt_ptr const& mine, time_point now) {
         if (mine->record.run_at <= now)
             enqueue(mine);
         else
             wait_for_instant(*mine);
-        return mine;
+        return mine->record.run_at <= now;
     }
 
     // ---------------------------------------------------------------- to the handler
@@ -110,7 +115,15 @@ class flight {
         return nullptr;
     }
 
-    void started(Attempt& mine, time_point now, duration steady) {
+    /// The executor refused it: it is queued again, behind the others of its class.
+    void not_posted(attempt_ptr const& mine) {
+        if (mine->status != attempt_status::posted || mine->begun.load()) return;
+        --running_;
+        ++claimed_[index(*mine)];
+        enqueue(mine);
+    }
+
+    void started(claimed_attempt& mine, time_point now, duration steady) {
         mine.status = attempt_status::running;
         mine.started = now;
         mine.started_steady = steady;
@@ -194,6 +207,15 @@ class flight {
         return found;
     }
 
+    /// Running, or handed to the executor for that.
+    std::vector<attempt_ptr> in_hands() const {
+        std::vector<attempt_ptr> found;
+        for (auto const& [id, mine] : tasks_)
+            if (mine && (mine->status == attempt_status::running || mine->status == attempt_status::posted))
+                found.push_back(mine);
+        return found;
+    }
+
     std::size_t running() const noexcept { return running_; }
 
     std::size_t claimed() const noexcept {
@@ -239,6 +261,8 @@ class flight {
         for (auto const& [id, mine] : tasks_) {
             if (!mine) continue;
             mine->wall_alarm = {};
+            if (mine->status == attempt_status::queued && mine->record.run_at > now)
+                mine->status = attempt_status::waiting; // its place in the queue is passed over
             if (mine->status == attempt_status::waiting) wait_for_instant(*mine);
             if (mine->status == attempt_status::running && mine->record.deadline)
                 mine->wall_alarm = instants_.schedule(*mine->record.deadline, mark_of(*mine, what::deadline));

@@ -72,8 +72,12 @@ class timetable {
         for (auto const place : std::exchange(due_, {})) {
             auto const found = entries_.find(place);
             if (found == entries_.end() || !found->second.record.next) continue;
-            if (*found->second.record.next <= now)
-                steps.push_back(step_of(found->second, now));
+            auto const& p = found->second;
+            if (!p.how) continue;
+            if (*p.record.next <= now)
+                steps.push_back(step_of(p, now));
+            else if (auto const nearer = p.how->nearer(*p.record.next, now))
+                steps.push_back(step_back(p, *nearer));
             else
                 arm(place, found->second); // the clock went back meanwhile, or it was declared anew
         }
@@ -91,6 +95,12 @@ class timetable {
     /// A run of a schedule has ended.
     void run_ended() { look_at_gaps_ = true; }
 
+    /// A task has ended that may be what a fixed delay waits for.
+    void run_ended(task_id id) {
+        for (auto const& [place, p] : entries_)
+            if (p.record.last_task == id && p.how && p.how->waits_for_end() && !p.record.next) look_at_gaps_ = true;
+    }
+
     std::vector<gap> take_gaps() {
         std::vector<gap> waiting;
         if (!std::exchange(look_at_gaps_, false)) return waiting;
@@ -107,6 +117,14 @@ class timetable {
             p.timer = {};
             arm(place, p);
         }
+        look_ahead(now);
+    }
+
+    /// Finds the schedules that a wrong clock has carried further ahead than they can be at `now`: they are due, to be
+    /// set back. What occurred already does not occur again, for the store knows it.
+    void look_ahead(time_point now) {
+        for (auto const& [place, p] : entries_)
+            if (p.how && p.record.next && p.how->nearer(*p.record.next, now)) due_.push_back(place);
     }
 
   private:
@@ -124,6 +142,15 @@ class timetable {
             p.timer = wheel_.schedule(*p.record.next, place);
         else if (p.how->waits_for_end())
             look_at_gaps_ = true;
+    }
+
+    /// Moves the cursor, and nothing else.
+    static schedule_step step_back(entry const& p, time_point to) {
+        schedule_step step;
+        step.name = p.record.name;
+        step.version = p.record.version;
+        step.next = to;
+        return step;
     }
 
     static schedule_step step_of(entry const& p, time_point now) {
