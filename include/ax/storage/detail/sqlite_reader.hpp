@@ -24,6 +24,7 @@
 namespace ax::detail {
 
 /// One connection for reading. Used by one thread at a time.
+template <class Connection>
 class sqlite_reader {
   public:
     explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path, false) {
@@ -131,7 +132,7 @@ class sqlite_reader {
     /// All reads of its life see the same state of the store.
     class snapshot {
       public:
-        explicit snapshot(sqlite_connection& sql) : sql_(sql) { sqlite_run(sql_, sqlite_sql::begin_read).finish(); }
+        explicit snapshot(Connection& sql) : sql_(sql) { sqlite_run(sql_, sqlite_sql::begin_read).finish(); }
         snapshot(snapshot const&) = delete;
         snapshot& operator=(snapshot const&) = delete;
         ~snapshot() {
@@ -140,7 +141,7 @@ class sqlite_reader {
         }
 
       private:
-        sqlite_connection& sql_;
+        Connection& sql_;
     };
 
     /// A place in the order of a list: by `first`, then by id.
@@ -298,11 +299,12 @@ class sqlite_reader {
             take(sqlite_run(sql_, sqlite_sql::list_all, {before(after), wanted.changed_before, wanted.limit}));
     }
 
-    sqlite_connection sql_;
-    sqlite_type_names names_;
+    Connection sql_;
+    sqlite_type_names<Connection> names_;
 };
 
 /// A few readers, opened as they are needed. Threads: safe.
+template <class Connection>
 class sqlite_readers {
   public:
     /// @param file  What is to be found at `path`: a database that was put in its place meanwhile is not read.
@@ -332,10 +334,10 @@ class sqlite_readers {
         ~loan() { pool.give(std::move(reader)); }
 
         sqlite_readers& pool;
-        mutable std::unique_ptr<sqlite_reader> reader;
+        mutable std::unique_ptr<sqlite_reader<Connection>> reader;
     };
 
-    std::unique_ptr<sqlite_reader> take() {
+    std::unique_ptr<sqlite_reader<Connection>> take() {
         {
             std::unique_lock lock(mutex_);
             returned_.wait(lock, [&] { return !idle_.empty() || lent_ < limit_; });
@@ -350,14 +352,14 @@ class sqlite_readers {
             file_identity present;
             if (!identify(path_, present) || !(present == file_))
                 throw error(errc::unavailable, path_ + " was moved, replaced or deleted while the store was open");
-            return std::make_unique<sqlite_reader>(path_, pragmas_);
+            return std::make_unique<sqlite_reader<Connection>>(path_, pragmas_);
         } catch (...) {
             give(nullptr);
             throw;
         }
     }
 
-    void give(std::unique_ptr<sqlite_reader> reader) noexcept {
+    void give(std::unique_ptr<sqlite_reader<Connection>> reader) noexcept {
         if (reader && !reader->healthy()) reader.reset();
         std::scoped_lock const lock(mutex_);
         --lent_;
@@ -371,7 +373,7 @@ class sqlite_readers {
     std::size_t const limit_;
     std::mutex mutex_;
     std::condition_variable returned_;
-    std::vector<std::unique_ptr<sqlite_reader>> idle_;
+    std::vector<std::unique_ptr<sqlite_reader<Connection>>> idle_;
     std::size_t lent_ = 0;
 };
 

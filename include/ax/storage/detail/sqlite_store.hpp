@@ -111,13 +111,14 @@ inline std::string random_store_id() {
     return id;
 }
 
+template <class Connection>
 class sqlite_store {
   public:
     sqlite_store(std::string const& path, sqlite_settings const& settings)
         : settings_(settings), path_(resolved_path(path)), lock_(path_), process_(::getpid()) {
         refuse_what_is_lost();
         refuse_network();
-        sql_ = std::make_unique<sqlite_connection>(path_);
+        sql_ = std::make_unique<Connection>(path_);
         if (sqlite3_threadsafe() == 0) throw error(errc::unavailable, "SQLite was built without SQLITE_THREADSAFE");
         sql_->execute(("PRAGMA busy_timeout = " + std::to_string(busy_limit())).c_str());
         auto const version = examine();
@@ -150,7 +151,7 @@ class sqlite_store {
     void transact(bool durable, Fn& fn) {
         check_process();
         queue_->run(durable, [&] {
-            sqlite_writer verbs(*session_);
+            sqlite_writer<Connection> verbs(*session_);
             fn(verbs);
         });
     }
@@ -267,7 +268,7 @@ class sqlite_store {
         if (!meta) throw error(errc::not_a_store, stranger);
         sqlite3_stmt* probe = nullptr;
         int const code = sqlite3_prepare_v2(sql_->handle(), sqlite_read_meta, -1, &probe, nullptr);
-        sqlite_connection::statement const statement(probe);
+        typename Connection::statement const statement(probe);
         if (code == SQLITE_ERROR) throw error(errc::not_a_store, stranger);
         if (code != SQLITE_OK) sql_->fail(code);
 
@@ -429,9 +430,9 @@ class sqlite_store {
     pid_t process_;
     std::string store_id_;
     bool was_clean_ = false;
-    std::unique_ptr<sqlite_connection> sql_;
-    std::optional<sqlite_session> session_;
-    std::optional<sqlite_readers> readers_;
+    std::unique_ptr<Connection> sql_;
+    std::optional<sqlite_session<Connection>> session_;
+    std::optional<sqlite_readers<Connection>> readers_;
     std::optional<commit_queue<sqlite_store>> queue_;
     std::string_view synchronous_;
     unsigned unchecked_ = 0;

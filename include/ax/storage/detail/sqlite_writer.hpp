@@ -64,12 +64,13 @@ struct sqlite_task_row {
 };
 
 /// What a writing connection remembers from one transaction to the next, and takes back where one is undone.
+template <class Connection>
 class sqlite_session {
   public:
-    explicit sqlite_session(sqlite_connection& connection) : connection_(connection) {}
+    explicit sqlite_session(Connection& connection) : connection_(connection) {}
 
-    sqlite_connection& connection() noexcept { return connection_; }
-    sqlite_type_names& names() noexcept { return names_; }
+    Connection& connection() noexcept { return connection_; }
+    sqlite_type_names<Connection>& names() noexcept { return names_; }
 
     void committed() noexcept { ids_before_ = ids_; }
     void undone() noexcept {
@@ -113,8 +114,8 @@ class sqlite_session {
         std::uint64_t end = 0;
     };
 
-    sqlite_connection& connection_;
-    sqlite_type_names names_;
+    Connection& connection_;
+    sqlite_type_names<Connection> names_;
     ids ids_;
     ids ids_before_; ///< as of the latest commit
     sqlite_task_row scratch_;
@@ -123,9 +124,11 @@ class sqlite_session {
 /// The verbs of sqlite_storage; see storage_writer. Exists only inside transact().
 ///
 /// Where a verb fails in SQLite (disk full, unreachable), the whole transaction is undone, whatever `fn` does about it.
+template <class Connection>
 class sqlite_writer {
   public:
-    explicit sqlite_writer(sqlite_session& session) noexcept : session_(session), sql_(session.connection()) {}
+    explicit sqlite_writer(sqlite_session<Connection>& session) noexcept
+        : session_(session), sql_(session.connection()) {}
     sqlite_writer(sqlite_writer const&) = delete;
     sqlite_writer& operator=(sqlite_writer const&) = delete;
 
@@ -633,8 +636,8 @@ class sqlite_writer {
         return query.next() && !is_terminal(query.as<task_state>(0));
     }
 
-    sqlite_session& session_;
-    sqlite_connection& sql_;
+    sqlite_session<Connection>& session_;
+    Connection& sql_;
 };
 
 } // namespace ax::detail
