@@ -124,6 +124,21 @@ class entry_list {
         }
     }
 
+    /// Sorts by due time if all entries are in one chunk, and says whether they are; entries of one tick keep their
+    /// order.
+    bool sort_if_short() noexcept {
+        if (head_ != tail_) return false;
+        for (auto i = head_->begin + 1; i < head_->end; ++i) {
+            auto const entry = head_->entries[i];
+            auto to = i;
+            for (; to != head_->begin && head_->entries[to - 1].due > entry.due; --to) {
+                head_->entries[to] = head_->entries[to - 1];
+            }
+            head_->entries[to] = entry;
+        }
+        return true;
+    }
+
     void push_back(wheel_entry entry, chunk_pool& pool) {
         if (tail_ == nullptr || tail_->end == wheel_chunk::capacity) grow(pool);
         tail_->entries[tail_->end++] = entry;
