@@ -201,18 +201,20 @@ class timing_wheel {
     std::optional<time_point> next_expiry() const noexcept {
         if (live_ == 0) return std::nullopt;
         auto earliest = std::optional<std::uint64_t>{};
-        auto const consider = [&](detail::entry_list const& list, bool sorted) {
-            auto const found = earliest_in(list, sorted);
+        auto const consider = [&](std::optional<std::uint64_t> found) {
             if (found && (!earliest || *found < *earliest)) earliest = found;
             return found.has_value();
         };
-        consider(current_, true);
-        consider(overdue_, false);
+        current_.visit([&](detail::wheel_entry const& e) { // in order: the first that is alive
+            return !consider(slab_.alive(e.index, e.generation) ? std::optional(e.due) : std::nullopt);
+        });
+        consider(earliest_in(overdue_, false));
         for (auto rest = used_levels_; rest != 0; rest &= rest - 1) {
             auto const level = static_cast<unsigned>(std::countr_zero(rest));
             for (auto bits = occupied_[level]; bits != 0; bits &= bits - 1) {
                 auto const digit = static_cast<unsigned>(std::countr_zero(bits));
-                if (consider(slots_[level * slots_per_level + digit], level == 0)) return to_time(*earliest);
+                if (consider(earliest_in(slots_[level * slots_per_level + digit], level == 0)))
+                    return to_time(*earliest);
             }
         }
         return earliest ? std::optional(to_time(*earliest)) : std::nullopt;
@@ -233,7 +235,13 @@ class timing_wheel {
         auto all = take_all();
         now_ = target;
         position_ = target;
-        refile(all);
+        all.drain(pool_, [this](detail::wheel_entry const& entry) {
+            if (slab_.alive(entry.index, entry.generation)) {
+                file(entry);
+            } else {
+                --dead_;
+            }
+        });
         pool_.trim();
     }
 
@@ -269,27 +277,29 @@ class timing_wheel {
         std::size_t dead = 0;
         std::size_t chunks = 0;
         bool good = position_ <= now_;
-        auto const check = [&](detail::entry_list const& list, auto&& placed) {
+        auto const check = [&](detail::entry_queue const& queue, auto&& placed) {
             std::size_t entries = 0;
-            list.visit([&](detail::wheel_entry const& e) {
+            queue.visit([&](detail::wheel_entry const& e) {
                 auto const is_alive = slab_.alive(e.index, e.generation);
-                good = good && (!is_alive || (e.due >= list.earliest().due && placed(e.due)));
+                good = good && (!is_alive || placed(e.due));
                 ++(is_alive ? alive : dead);
                 ++entries;
                 return true;
             });
-            good = good && entries == list.size();
-            chunks += list.chunks();
+            good = good && entries == queue.size();
+            chunks += queue.chunks();
         };
         std::uint64_t last = 0;
         check(current_, [&](std::uint64_t due) { return std::exchange(last, due) <= due; });
-        check(overdue_, [&](std::uint64_t due) { return due <= now_; });
+        check(overdue_.queue(), [&](std::uint64_t due) { return due <= now_ && due >= overdue_.earliest().due; });
         for (unsigned level = 0; level != levels; ++level) {
             for (unsigned digit = 0; digit != slots_per_level; ++digit) {
                 auto const at = level * slots_per_level + digit;
                 auto const& list = slots_[at];
                 good = good && list.empty() == ((occupied_[level] >> digit & 1) == 0);
-                check(list, [&](std::uint64_t due) { return due >= position_ && slot_of(due) == at; });
+                check(list.queue(), [&](std::uint64_t due) {
+                    return due >= position_ && slot_of(due) == at && due >= list.earliest().due;
+                });
             }
             good = good && (occupied_[level] != 0) == ((used_levels_ >> level & 1) != 0);
         }
@@ -337,35 +347,19 @@ class timing_wheel {
         used_levels_ |= 1U << level;
     }
 
-    detail::entry_list take_slot(unsigned level, unsigned digit) noexcept {
+    /// The entries of a slot, for an owner who leaves nothing of them there.
+    detail::entry_queue& take_slot(unsigned level, unsigned digit) noexcept {
         occupied_[level] &= ~(std::uint64_t{1} << digit);
         if (occupied_[level] == 0) used_levels_ &= ~(1U << level);
-        return std::exchange(slots_[level * slots_per_level + digit], {});
+        return slots_[level * slots_per_level + digit].take();
     }
 
     /// All entries; those of one deadline are in their order.
-    detail::entry_list take_all() noexcept {
+    detail::entry_queue take_all() noexcept {
         auto all = std::exchange(current_, {});
-        for (; used_levels_ != 0; used_levels_ &= used_levels_ - 1) {
-            auto const level = static_cast<unsigned>(std::countr_zero(used_levels_));
-            for (auto& bits = occupied_[level]; bits != 0; bits &= bits - 1) {
-                all.splice(slots_[level * slots_per_level + static_cast<unsigned>(std::countr_zero(bits))]);
-            }
-        }
-        all.splice(overdue_); // last: what shares a deadline with an entry above was scheduled later
+        while (auto const slot = first_slot()) all.append(take_slot(slot->level, slot->digit));
+        all.append(overdue_.take()); // last: what shares a deadline with an entry above was scheduled later
         return all;
-    }
-
-    void refile(detail::entry_list& list) {
-        while (!list.empty()) {
-            auto const entry = list.front();
-            list.pop_front(pool_);
-            if (slab_.alive(entry.index, entry.generation)) {
-                file(entry);
-            } else {
-                --dead_;
-            }
-        }
     }
 
     /// Adds what was overdue before this call of advance() to current_.
@@ -373,15 +367,14 @@ class timing_wheel {
         if (overdue_.empty()) return;
         auto last = std::uint64_t{0};
         auto simple = true;
-        overdue_.visit([&](detail::wheel_entry const& e) {
+        overdue_.queue().visit([&](detail::wheel_entry const& e) {
             simple = last <= e.due && e.due <= position_;
             last = e.due;
             return simple;
         });
         if (simple && (current_.empty() || last < current_.front().due) &&
             (last < position_ || slots_[slot_of(position_)].empty())) {
-            overdue_.splice(current_);
-            std::swap(overdue_, current_);
+            current_.prepend(overdue_.take());
             return;
         }
         // Out of order, or an earlier call was cut short by an exception: then timers of the same tick may wait in
@@ -389,16 +382,15 @@ class timing_wheel {
         std::vector<detail::wheel_entry> entries;
         entries.reserve(current_.size() + overdue_.size());
         pool_.reserve((std::min)(overdue_.size(), std::size_t{levels * slots_per_level}) + 2);
-        for (; !current_.empty(); current_.pop_front(pool_)) entries.push_back(current_.front());
+        current_.drain(pool_, [&](detail::wheel_entry const& entry) { entries.push_back(entry); });
         auto const waiting = entries.size();
-        for (; !overdue_.empty(); overdue_.pop_front(pool_)) {
-            auto const entry = overdue_.front();
+        overdue_.take().drain(pool_, [&](detail::wheel_entry const& entry) {
             if (entry.due < position_) {
                 entries.push_back(entry);
             } else {
                 place(entry);
             }
-        }
+        });
         auto const by_due = [](auto const& a, auto const& b) { return a.due < b.due; };
         if (entries.size() != waiting) std::stable_sort(entries.begin(), entries.end(), by_due);
         for (auto const& entry : entries) current_.push_back(entry, pool_);
@@ -409,7 +401,7 @@ class timing_wheel {
     std::size_t fire_until(std::uint64_t tick, Fire& fire) {
         std::size_t fired = 0;
         while (!current_.empty() && current_.front().due <= tick) {
-            slab_.prefetch_record(current_.ahead(8).index);
+            current_.look_ahead(8, [this](detail::wheel_entry const& e) { slab_.prefetch_record(e.index); });
             auto const entry = current_.front();
             if (!slab_.alive(entry.index, entry.generation)) {
                 current_.pop_front(pool_);
@@ -449,18 +441,15 @@ class timing_wheel {
         if (slot.level == 0) {
             position_ = slot.start;
         } else if (list.earliest().generation == 0) { // known to have no timer that is alive
-            auto dead = take_slot(slot.level, slot.digit);
-            dead_ -= dead.size();
-            dead.clear(pool_);
+            dead_ -= list.size();
+            take_slot(slot.level, slot.digit).clear(pool_);
             return;
         } else {
             // Straight to the first timer: a lonely one far away then moves once and not once a level.
             if (!current_.empty() || !list.sort_if_short()) return cascade(slot);
             position_ = (std::min)(list.earliest().due, now_);
         }
-        auto first = take_slot(slot.level, slot.digit);
-        first.splice(current_);
-        current_ = first;
+        current_.prepend(take_slot(slot.level, slot.digit));
     }
 
     std::uint64_t slot_start(unsigned level, unsigned digit) const noexcept {
@@ -473,18 +462,15 @@ class timing_wheel {
     void cascade(slot_place const& slot) {
         auto const most = std::size_t{slot.level * slots_per_level};
         pool_.reserve((std::min)(slots_[slot.at].size(), most) + 1); // nothing below may fail
-        auto list = take_slot(slot.level, slot.digit);
-        position_ = (std::min)(list.earliest().due, now_);
-        while (!list.empty()) {
-            auto const entry = list.front();
-            slab_.prefetch_record(entry.index);
-            list.pop_front(pool_);
+        position_ = (std::min)(slots_[slot.at].earliest().due, now_);
+        take_slot(slot.level, slot.digit).drain(pool_, [this](detail::wheel_entry const& entry) {
             if (entry.due < position_) { // before the earliest that is alive
                 --dead_;
             } else {
+                slab_.prefetch_record(entry.index);
                 place(entry);
             }
-        }
+        });
     }
 
     /// Destroys a payload and frees its record.
@@ -501,11 +487,8 @@ class timing_wheel {
     }
 
     void sweep() noexcept {
-        auto const keep = [&](detail::wheel_entry const& entry, detail::wheel_entry const& later) {
-            slab_.prefetch_generation(later.index);
-            return slab_.alive(entry.index, entry.generation);
-        };
-        current_.compact(pool_, keep);
+        auto const keep = [&](detail::wheel_entry const& entry) { return slab_.alive(entry.index, entry.generation); };
+        current_.compact(pool_, keep, [](detail::wheel_entry const&) {});
         overdue_.compact(pool_, keep);
         for (auto rest = used_levels_; rest != 0; rest &= rest - 1) {
             auto const level = static_cast<unsigned>(std::countr_zero(rest));
@@ -533,7 +516,7 @@ class timing_wheel {
             return known.due;
         if (list.size() > search_free) last_search_ = operations_;
         auto best = detail::entry_list::none();
-        list.visit([&](detail::wheel_entry const& e) {
+        list.queue().visit([&](detail::wheel_entry const& e) {
             if (best.generation != 0 && e.due >= best.due) return true;
             if (!slab_.alive(e.index, e.generation)) return true;
             best = e;
@@ -556,8 +539,8 @@ class timing_wheel {
     std::size_t dead_ = 0; // entries whose timer is gone
     std::uint64_t operations_ = 0;
     mutable std::uint64_t last_search_ = 0;
-    detail::entry_list current_; // comes next, in order: what was overdue, one tick, a slot of few timers
-    detail::entry_list overdue_; // scheduled when already due: fires with the next advance()
+    detail::entry_queue current_; // comes next, in order: what was overdue, one tick, a slot of few timers
+    detail::entry_list overdue_;  // scheduled when already due: fires with the next advance()
     slab slab_;
     detail::chunk_pool pool_;
 };

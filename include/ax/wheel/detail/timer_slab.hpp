@@ -71,10 +71,6 @@ class timer_slab {
         return {blocks_[index / block_size], index % block_size};
     }
 
-    void prefetch_generation(std::uint32_t index) const noexcept {
-        if (auto const* const b = blocks_[index / block_size]; b != nullptr)
-            prefetch(&b->generations[index % block_size]);
-    }
     void prefetch_record(std::uint32_t index) const noexcept {
         auto const* const b = blocks_[index / block_size];
         if (b == nullptr) return;
