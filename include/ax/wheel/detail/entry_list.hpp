@@ -72,7 +72,7 @@ class chunk_pool {
 
     /// Gives back to the system what is more than a wheel of this size needs.
     void trim() noexcept {
-        if (spares_ > used_ + spares_kept) trim(used_ + spares_kept);
+        if (auto const kept = used_ / 4 + spares_kept; spares_ > kept) trim(kept);
     }
 
     /// The next `count` calls of take() cannot fail, calls of give() between them not counted.
