@@ -223,12 +223,12 @@ TEST_CASE("timing_wheel loses no timer when memory runs out", "[wheel]") {
         REQUIRE(done);
     }
     failures = 0;
-    for (auto now = day; fired != scheduled; now += 999ms) {
+    for (auto now = day; !wheel.empty(); now += 999ms) {
         insist([&] { wheel.advance(now, fire); });
         if (now == day + 300 * 999ms) insist([&] { wheel.rewind(day); });
         if (last < now) last = now;
     }
     CHECK(failures > 0);
-    CHECK(wheel.empty());
+    CHECK(fired == scheduled);
     CHECK(last < day + 11min);
 }
