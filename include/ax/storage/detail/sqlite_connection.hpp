@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// A connection to SQLite, its prepared statements, and what its errors mean.
+#pragma once
+
+#include "ax/core/error.hpp"
+#include "ax/storage/detail/sqlite_schema.hpp"
+#include "ax/time/time_point.hpp"
+
+#include <sqlite3.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace ax::detail {
+
+/// What an extended result code means for the caller.
+/// @param system  The errno beside it.
+constexpr errc sqlite_meaning(int code, int system) noexcept {
+    if (system == ENOSPC || system == EDQUOT) return errc::disk_full;
+    switch (code) { // those whose primary code says too little
+    case SQLITE_IOERR_SHMSIZE: return errc::disk_full;
+    case SQLITE_IOERR_CORRUPTFS: return errc::corrupt;
+    default: break;
+    }
+    switch (code & 0xFF) {
+    case SQLITE_FULL: return errc::disk_full;
+    case SQLITE_NOTADB: return errc::not_a_store;
+    case SQLITE_CORRUPT:
+    case SQLITE_CONSTRAINT: // no input can violate one: the indexes contradict each other
+    case SQLITE_MISMATCH:
+    case SQLITE_ERROR: // tables or columns that were there at open() are gone
+        return errc::corrupt;
+    case SQLITE_TOOBIG: return errc::invalid_argument;
+    default: // BUSY, LOCKED, IOERR, READONLY, CANTOPEN, PERM, PROTOCOL, INTERRUPT ...
+        return errc::unavailable;
+    }
+}
+
+/// A text or blob that is stored as NULL where it is empty.
+struct sqlite_text {
+    std::string_view value;
+};
+struct sqlite_blob {
+    std::string_view value;
+};
+
+/// One connection. Used by one thread at a time.
+class sqlite_connection {
+  public:
+    /// Opens, and creates where there is nothing. Until opened() is called a busy file is an error `locked`, since at
+    /// open it means that another program has it.
+    explicit sqlite_connection(std::string path) : path_(std::move(path)) {
+        int const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+        sqlite3* opened = nullptr;
+        int const code = sqlite3_open_v2(path_.c_str(), &opened, flags, nullptr);
+        handle_.reset(opened);
+        if (opened == nullptr) throw std::bad_alloc();
+        sqlite3_extended_result_codes(opened, 1);
+        if (code != SQLITE_OK) fail(code);
+    }
+
+    void opened() noexcept { opening_ = false; }
+
+    sqlite3* handle() const noexcept { return handle_.get(); }
+    std::string const& path() const noexcept { return path_; }
+
+    void execute(char const* sql) {
+        int const code = sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr);
+        if (code != SQLITE_OK) fail(code);
+    }
+
+    /// The prepared form of a statement; made at its first use.
+    sqlite3_stmt* prepared(sqlite_sql name) {
+        auto& slot = statements_[static_cast<std::size_t>(name)];
+        if (!slot) slot = prepare(sqlite_statements[static_cast<std::size_t>(name)].sql);
+        return slot.get();
+    }
+
+    struct finalizer {
+        void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
+    };
+    using statement = std::unique_ptr<sqlite3_stmt, finalizer>;
+
+    statement prepare(char const* sql) {
+        sqlite3_stmt* made = nullptr;
+        int const code = sqlite3_prepare_v3(handle_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr);
+        if (code != SQLITE_OK) fail(code);
+        return statement(made);
+    }
+
+    void prepare_all() {
+        for (auto const& text : sqlite_statements) prepared(text.name);
+    }
+
+    bool in_transaction() const noexcept { return sqlite3_get_autocommit(handle_.get()) == 0; }
+
+    /// Throws what the latest failure of this connection means. Its message names the path, and for a refused access
+    /// what must be writable.
+    [[noreturn]] void fail(int code) {
+        if ((code & 0xFF) == SQLITE_NOMEM) throw std::bad_alloc();
+        auto meaning = sqlite_meaning(code, sqlite3_system_errno(handle_.get()));
+        std::string text = path_ + ": " + sqlite3_errmsg(handle_.get()) + " (SQLite " + std::to_string(code) + ")";
+        switch (code & 0xFF) {
+        case SQLITE_READONLY:
+        case SQLITE_CANTOPEN:
+        case SQLITE_PERM:
+            text += "; SQLite needs write access to " + path_ + " and to its directory, for the files " + path_ +
+                    "-wal and " + path_ + "-shm";
+            break;
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+            text += "; another connection holds the lock";
+            if (opening_) meaning = errc::locked;
+            break;
+        default: break;
+        }
+        failed_ = true;
+        if (!first_failure_) first_failure_.emplace(meaning, text);
+        throw error(meaning, text);
+    }
+
+    /// The first failure since forget_failures(): what follows it is often only its echo.
+    bool has_failed() const noexcept { return failed_; }
+    [[noreturn]] void throw_first_failure() const {
+        if (first_failure_) throw error(*first_failure_);
+        throw error(errc::unavailable, path_ + ": the transaction has been rolled back");
+    }
+    void forget_failures() noexcept {
+        failed_ = false;
+        first_failure_.reset();
+    }
+
+  private:
+    struct closer {
+        void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+    };
+
+    std::string path_;
+    std::unique_ptr<sqlite3, closer> handle_;
+    std::array<statement, sqlite_statements.size()> statements_; // after the handle: finalised before it is closed
+    bool opening_ = true;
+    bool failed_ = false;
+    std::optional<error> first_failure_;
+};
+
+/// One execution of a prepared statement: binds, steps, and resets it at the end, so that none is left open.
+class sqlite_run {
+  public:
+    template <class... Values>
+    sqlite_run(sqlite_connection& connection, sqlite_sql name, Values const&... values)
+        : sqlite_run(connection, connection.prepared(name), values...) {}
+
+    template <class... Values>
+    sqlite_run(sqlite_connection& connection, sqlite3_stmt* statement, Values const&... values)
+        : connection_(connection), statement_(statement) {
+        int at = 0;
+        int code = SQLITE_OK;
+        ((code = code == SQLITE_OK ? bind(++at, values) : code), ...);
+        if (code != SQLITE_OK) {
+            sqlite3_reset(statement_);
+            connection_.fail(code);
+        }
+    }
+
+    sqlite_run(sqlite_run const&) = delete;
+    sqlite_run& operator=(sqlite_run const&) = delete;
+    ~sqlite_run() { sqlite3_reset(statement_); }
+
+    /// @return  True where there is a row.
+    bool next() {
+        int const code = sqlite3_step(statement_);
+        if (code == SQLITE_ROW) return true;
+        if (code != SQLITE_DONE) connection_.fail(code);
+        return false;
+    }
+
+    /// Runs it to the end.
+    /// @return  How many rows it changed.
+    int finish() {
+        while (next()) {
+        }
+        return sqlite3_changes(connection_.handle());
+    }
+
+    bool null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+    bool is_integer(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_INTEGER; }
+    std::int64_t number(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
+    template <class Number>
+    Number as(int column) const noexcept {
+        return static_cast<Number>(number(column));
+    }
+    time_point time(int column) const noexcept { return time_point{duration{number(column)}}; }
+    std::optional<time_point> maybe_time(int column) const noexcept {
+        return null(column) ? std::nullopt : std::optional{time(column)};
+    }
+
+    /// Valid until the next step. Empty for NULL. Bytes as they were given, NUL bytes included.
+    std::string_view text(int column) const {
+        // Texts are asked for as texts, since a host's database may hold them in UTF-16.
+        void const* const bytes = sqlite3_column_type(statement_, column) == SQLITE_TEXT
+                                      ? static_cast<void const*>(sqlite3_column_text(statement_, column))
+                                      : sqlite3_column_blob(statement_, column);
+        auto const size = sqlite3_column_bytes(statement_, column);
+        return bytes == nullptr ? std::string_view{}
+                                : std::string_view(static_cast<char const*>(bytes), static_cast<std::size_t>(size));
+    }
+    std::string copy(int column) const { return std::string(text(column)); }
+
+  private:
+    template <class Value>
+        requires std::is_integral_v<Value> || std::is_enum_v<Value>
+    int bind(int at, Value value) { return sqlite3_bind_int64(statement_, at, static_cast<sqlite3_int64>(value)); }
+    int bind(int at, time_point value) { return bind(at, value.time_since_epoch().count()); }
+    int bind(int at, std::optional<time_point> const& value) {
+        return value ? bind(at, *value) : sqlite3_bind_null(statement_, at);
+    }
+    // SQLITE_STATIC: what is bound outlives the run, and a statement is bound anew before each.
+    int bind(int at, std::string_view value) {
+        return sqlite3_bind_text64(statement_, at, value.data() == nullptr ? "" : value.data(), value.size(),
+                                   SQLITE_STATIC, SQLITE_UTF8);
+    }
+    int bind(int at, sqlite_text value) {
+        return value.value.empty() ? sqlite3_bind_null(statement_, at) : bind(at, value.value);
+    }
+    int bind(int at, sqlite_blob value) {
+        return value.value.empty()
+                   ? sqlite3_bind_null(statement_, at)
+                   : sqlite3_bind_blob64(statement_, at, value.value.data(), value.value.size(), SQLITE_STATIC);
+    }
+
+    sqlite_connection& connection_;
+    sqlite3_stmt* statement_;
+};
+
+} // namespace ax::detail

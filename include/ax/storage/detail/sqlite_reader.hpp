@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT
+// The reads of sqlite_storage, on connections of their own: in WAL mode they wait for no writer and see what is
+// committed.
+#pragma once
+
+#include "ax/storage/concept.hpp"
+#include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_rows.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ax::detail {
+
+/// One connection for reading. Used by one thread at a time.
+class sqlite_reader {
+  public:
+    explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path) {
+        sql_.execute(pragmas.c_str());
+        sql_.execute("PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0");
+        sql_.opened();
+    }
+
+    std::optional<task_record> find(task_id id) {
+        sqlite_run row(sql_, sqlite_sql::task, id);
+        return row.next() ? parsed(row) : std::nullopt;
+    }
+
+    std::optional<task_record> find_by_key(std::string_view key) {
+        sqlite_run row(sql_, sqlite_sql::task_by_key, key);
+        return row.next() ? parsed(row) : std::nullopt;
+    }
+
+    std::vector<task_record> list(task_filter const& filter, time_point now) {
+        snapshot const one_view(sql_);
+        page wanted;
+        wanted.limit = bounded(filter.limit);
+        if (filter.stuck_for) wanted.changed_before = saturating_add(now, -filter.stuck_for->value());
+        std::optional<type_number> type;
+        if (!filter.type.empty()) {
+            type = number_of(filter.type);
+            if (!type) return {};
+        }
+        if (filter.state && is_claimable(*filter.state))
+            collect_claimable(wanted, *filter.state, lanes(type), filter.after);
+        else if (filter.state)
+            collect_other(wanted, *filter.state, lanes(type), filter.after);
+        else
+            collect_any(wanted, type, filter.after);
+
+        std::vector<task_record> answer;
+        answer.reserve(wanted.places.size());
+        for (auto const& at : wanted.places) {
+            sqlite_run row(sql_, sqlite_sql::task, at.id);
+            if (!row.next()) continue;
+            if (auto task = read_task(row, sql_, names_)) answer.push_back(*std::move(task));
+        }
+        return answer;
+    }
+
+    std::vector<attempt_view> history(task_id id) {
+        snapshot const one_view(sql_);
+        sqlite_run task(sql_, sqlite_sql::task_row, id);
+        if (!task.next()) return {};
+        std::vector<attempt_view> answer;
+        {
+            sqlite_run row(sql_, sqlite_sql::attempts, id);
+            while (row.next()) answer.push_back(read_attempt(row));
+        }
+        auto const state = task.as<task_state>(2);
+        auto const number = task.as<std::size_t>(10);
+        bool const told = !answer.empty() && answer.back().number == number;
+        if (!is_active(state) && (state != task_state::succeeded || told)) return answer;
+        attempt_view latest; // of which there is no row: see settle()
+        latest.number = number;
+        latest.id = task.as<fence_token>(8);
+        latest.node = task.as<node_id>(9);
+        if (state != task_state::dispatched) latest.start = task.maybe_time(17);
+        if (state == task_state::succeeded) {
+            latest.end = task.maybe_time(19);
+            latest.outcome = attempt_outcome::succeeded;
+        }
+        answer.push_back(std::move(latest));
+        return answer;
+    }
+
+    alarms upcoming(alarm const& after, time_point until, std::size_t limit) {
+        snapshot const one_view(sql_);
+        alarms answer;
+        if (after.run_at <= until) {
+            sqlite_run row(sql_, sqlite_sql::due_at, after.lane, after.run_at, after.id, bounded(limit));
+            while (row.next()) answer.push_back({row.as<task_id>(0), after.lane, after.run_at});
+        }
+        if (answer.size() < limit) {
+            sqlite_run row(sql_, sqlite_sql::due_after, after.lane, after.run_at, until,
+                           bounded(limit - answer.size()));
+            while (row.next()) answer.push_back({row.as<task_id>(0), after.lane, row.time(1)});
+        }
+        return answer;
+    }
+
+    std::vector<type_info> types() {
+        std::vector<type_info> answer;
+        sqlite_run row(sql_, sqlite_sql::types);
+        while (row.next()) answer.push_back({row.as<type_number>(0), row.copy(1), row.number(2) != 0});
+        return answer;
+    }
+
+    std::vector<schedule_record> schedules() {
+        std::vector<schedule_record> answer;
+        sqlite_run row(sql_, sqlite_sql::schedules);
+        while (row.next()) answer.push_back(read_schedule(row));
+        return answer;
+    }
+
+    /// @return  Whether this connection works; a broken one is better opened anew.
+    bool healthy() const noexcept { return !sql_.has_failed(); }
+
+  private:
+    /// All reads of its life see the same state of the store.
+    class snapshot {
+      public:
+        explicit snapshot(sqlite_connection& sql) : sql_(sql) { sqlite_run(sql_, sqlite_sql::begin_read).finish(); }
+        snapshot(snapshot const&) = delete;
+        snapshot& operator=(snapshot const&) = delete;
+        ~snapshot() {
+            // Nothing was written, so this cannot fail in a way that matters; and it may be over by itself.
+            if (sql_.in_transaction()) sqlite3_exec(sql_.handle(), "COMMIT", nullptr, nullptr, nullptr);
+        }
+
+      private:
+        sqlite_connection& sql_;
+    };
+
+    struct place {
+        std::int64_t run_at = 0; ///< where it decides the order
+        task_id id{};
+    };
+    struct page {
+        std::int64_t limit = 0;
+        time_point changed_before = (time_point::max)();
+        std::vector<place> places;
+
+        bool full() const noexcept { return static_cast<std::int64_t>(places.size()) >= limit; }
+    };
+
+    static std::int64_t bounded(std::size_t limit) noexcept {
+        constexpr auto most = static_cast<std::size_t>((std::numeric_limits<std::int64_t>::max)());
+        return static_cast<std::int64_t>((std::min)(limit, most));
+    }
+
+    std::optional<task_record> parsed(sqlite_run const& row) {
+        auto task = read_task(row, sql_, names_);
+        if (!task)
+            throw error(errc::corrupt,
+                        sql_.path() + ": the row of task " + std::to_string(row.number(0)) + " makes no sense");
+        return task;
+    }
+
+    static attempt_view read_attempt(sqlite_run const& row) {
+        attempt_view attempt;
+        attempt.number = row.as<std::size_t>(0);
+        attempt.id = row.as<fence_token>(1);
+        attempt.node = row.as<node_id>(2);
+        attempt.start = row.maybe_time(3);
+        attempt.end = row.maybe_time(4);
+        attempt.outcome = row.as<attempt_outcome>(5);
+        attempt.error = row.text(6);
+        attempt.log = row.text(7);
+        return attempt;
+    }
+
+    std::optional<type_number> number_of(std::string_view name) {
+        sqlite_run query(sql_, sqlite_sql::type_number, name);
+        return query.next() ? std::optional{query.as<type_number>(0)} : std::nullopt;
+    }
+
+    /// Every index begins with the lane, so a list over several is merged here from one stream of each: in SQL that
+    /// would be a sort of all there is.
+    std::vector<lane_id> lanes(std::optional<type_number> type) {
+        std::vector<lane_id> answer;
+        auto const add = [&](type_number number) {
+            for (std::size_t urgency = 0; urgency < priority_classes; ++urgency)
+                answer.push_back(make_lane(number, static_cast<priority_class>(urgency)));
+        };
+        if (type) {
+            add(*type);
+            return answer;
+        }
+        sqlite_run row(sql_, sqlite_sql::types);
+        while (row.next()) add(row.as<type_number>(0));
+        return answer;
+    }
+
+    void collect_claimable(page& wanted, task_state state, std::vector<lane_id> const& among, task_id after) {
+        constexpr place start{(std::numeric_limits<std::int64_t>::min)(), task_id{}};
+        bool const ready = state == task_state::ready;
+        place from = start;
+        bool apart = false;
+        {
+            sqlite_run last(sql_, sqlite_sql::task_row, after);
+            if (last.next()) {
+                from = {last.number(5), after};
+                apart = last.number(3) != 0;
+            }
+        }
+        if (!apart) {
+            if (ready)
+                collect(wanted, sqlite_sql::ready_at, sqlite_sql::ready_after, among, from);
+            else
+                collect(wanted, sqlite_sql::failed_at, sqlite_sql::failed_after, among, from);
+            from = start;
+        }
+        if (wanted.full()) return;
+        if (ready)
+            collect(wanted, sqlite_sql::ready_apart_at, sqlite_sql::ready_apart_after, among, from);
+        else
+            collect(wanted, sqlite_sql::failed_apart_at, sqlite_sql::failed_apart_after, among, from);
+    }
+
+    void collect(page& wanted, sqlite_sql same_instant, sqlite_sql later, std::vector<lane_id> const& among,
+                 place from) {
+        auto const room = wanted.limit - static_cast<std::int64_t>(wanted.places.size());
+        std::vector<place> found;
+        for (auto const lane : among) {
+            auto left = room;
+            {
+                sqlite_run row(sql_, same_instant, lane, from.run_at, from.id, wanted.changed_before, left);
+                for (; row.next(); --left) found.push_back({row.number(1), row.as<task_id>(0)});
+            }
+            if (left == 0) continue;
+            sqlite_run row(sql_, later, lane, from.run_at, wanted.changed_before, left);
+            while (row.next()) found.push_back({row.number(1), row.as<task_id>(0)});
+        }
+        std::sort(found.begin(), found.end(), [](place const& a, place const& b) {
+            return std::tuple(a.run_at, a.id) < std::tuple(b.run_at, b.id);
+        });
+        if (static_cast<std::int64_t>(found.size()) > room) found.resize(static_cast<std::size_t>(room));
+        wanted.places.insert(wanted.places.end(), found.begin(), found.end());
+    }
+
+    static sqlite_sql list_of(task_state state) noexcept {
+        switch (state) {
+        case task_state::dispatched: return sqlite_sql::list_dispatched;
+        case task_state::running: return sqlite_sql::list_running;
+        case task_state::succeeded: return sqlite_sql::list_succeeded;
+        case task_state::dead: return sqlite_sql::list_dead;
+        case task_state::cancelled: return sqlite_sql::list_cancelled;
+        case task_state::skipped: return sqlite_sql::list_skipped;
+        case task_state::upstream_failed: return sqlite_sql::list_upstream_failed;
+        case task_state::created:
+        case task_state::ready:
+        case task_state::failed: break;
+        }
+        return sqlite_sql::list_created;
+    }
+
+    static std::int64_t before(task_id after) noexcept {
+        return after == task_id{} ? (std::numeric_limits<std::int64_t>::max)() : static_cast<std::int64_t>(after);
+    }
+
+    void collect_other(page& wanted, task_state state, std::vector<lane_id> const& among, task_id after) {
+        auto& found = wanted.places;
+        for (auto const lane : among) {
+            sqlite_run row(sql_, list_of(state), lane, before(after), wanted.changed_before, wanted.limit);
+            while (row.next()) found.push_back({0, row.as<task_id>(0)});
+        }
+        std::sort(found.begin(), found.end(), [](place const& a, place const& b) { return a.id > b.id; });
+        if (static_cast<std::int64_t>(found.size()) > wanted.limit)
+            found.resize(static_cast<std::size_t>(wanted.limit));
+    }
+
+    void collect_any(page& wanted, std::optional<type_number> type, task_id after) {
+        auto const take = [&](sqlite_run&& row) {
+            while (row.next()) wanted.places.push_back({0, row.as<task_id>(0)});
+        };
+        if (type)
+            take(sqlite_run(sql_, sqlite_sql::list_all_of_type, before(after), wanted.changed_before, wanted.limit,
+                            make_lane(*type, priority_class{})));
+        else
+            take(sqlite_run(sql_, sqlite_sql::list_all, before(after), wanted.changed_before, wanted.limit));
+    }
+
+    sqlite_connection sql_;
+    sqlite_type_names names_;
+};
+
+/// A few readers, opened as they are needed. Threads: safe.
+class sqlite_readers {
+  public:
+    sqlite_readers(std::string path, std::string pragmas, std::size_t limit)
+        : path_(std::move(path)), pragmas_(std::move(pragmas)), limit_(limit == 0 ? 1 : limit) {}
+
+    /// Calls `read(sqlite_reader&)` with a reader that nobody else uses; waits for one where all are in use.
+    template <class Read>
+    auto with(Read&& read) {
+        loan const borrowed(*this);
+        return read(*borrowed.reader);
+    }
+
+    void close() noexcept {
+        std::scoped_lock const lock(mutex_);
+        idle_.clear();
+    }
+
+  private:
+    struct loan {
+        explicit loan(sqlite_readers& from) : pool(from), reader(from.take()) {}
+        loan(loan const&) = delete;
+        loan& operator=(loan const&) = delete;
+        ~loan() { pool.give(std::move(reader)); }
+
+        sqlite_readers& pool;
+        mutable std::unique_ptr<sqlite_reader> reader;
+    };
+
+    std::unique_ptr<sqlite_reader> take() {
+        {
+            std::unique_lock lock(mutex_);
+            returned_.wait(lock, [&] { return !idle_.empty() || lent_ < limit_; });
+            ++lent_;
+            if (!idle_.empty()) {
+                auto reader = std::move(idle_.back());
+                idle_.pop_back();
+                return reader;
+            }
+        }
+        try {
+            return std::make_unique<sqlite_reader>(path_, pragmas_);
+        } catch (...) {
+            give(nullptr);
+            throw;
+        }
+    }
+
+    void give(std::unique_ptr<sqlite_reader> reader) noexcept {
+        if (reader && !reader->healthy()) reader.reset();
+        std::scoped_lock const lock(mutex_);
+        --lent_;
+        if (reader)
+            idle_.push_back(std::move(reader)); // never grows beyond the limit: no allocation once it was that large
+        returned_.notify_one();
+    }
+
+    std::string const path_;
+    std::string const pragmas_;
+    std::size_t const limit_;
+    std::mutex mutex_;
+    std::condition_variable returned_;
+    std::vector<std::unique_ptr<sqlite_reader>> idle_;
+    std::size_t lent_ = 0;
+};
+
+} // namespace ax::detail

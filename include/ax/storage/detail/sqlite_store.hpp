@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT
+// An open store: the lock, the writing connection behind its commit queue, the readers. How it is opened, in an order
+// in which a crash at any point leaves something that opens again:
+//   1. the lock file (made empty where there is none);
+//   2. a look at the database, without changing it: absent or empty, foreign, newer, damaged?
+//   3. WAL mode, then the schema, each step of it in one transaction with its version;
+//   4. only then the lock file names the store.
+#pragma once
+
+#include "ax/core/error.hpp"
+#include "ax/core/text.hpp"
+#include "ax/storage/detail/commit_queue.hpp"
+#include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_lock.hpp"
+#include "ax/storage/detail/sqlite_reader.hpp"
+#include "ax/storage/detail/sqlite_schema.hpp"
+#include "ax/storage/detail/sqlite_writer.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/vfs.h>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ax {
+
+/// What an acknowledged write survives.
+enum class durability_level : std::uint8_t {
+    full,   ///< a power cut
+    normal, ///< the end of the process; a power cut may take the latest second of writes, but damages nothing
+    off     ///< the end of the process; a power cut may destroy the whole store
+};
+
+/// The values of durability_level, as a caller writes them: `.durability = ax::durability::normal`.
+namespace durability {
+using enum durability_level;
+}
+
+/// How a SQLite store is opened. Every default is meant to be left alone.
+struct sqlite_settings {
+    durability_level durability = durability_level::full;
+    std::size_t cache_bytes = std::size_t{64} << 20; ///< of the writing connection; each reader has an eighth of it
+    std::size_t checkpoint_pages = 20'000;           ///< pages in the WAL at which it is copied back (80 MB of 4 KiB)
+    time_span busy_limit = std::chrono::seconds{5};  ///< how long to wait for the host's own write transactions
+    std::size_t largest_group = 256;                 ///< transact() calls that may share one commit
+    std::size_t readers = 4;                         ///< connections that read at the same time
+    std::uint64_t largest_size = 0;                  ///< bytes the database may grow to; 0: what the disk holds
+    bool allow_network_file_system = false;          ///< SQLite's locks are not safe on one: see docs/sqlite.md
+};
+
+namespace detail {
+
+/// A path that names the same file for as long as the process lives: absolute, and free of symbolic links, so that two
+/// links to one database have the same lock file.
+inline std::string resolved_path(std::string const& path) {
+    if (path.empty() || path.find('\0') != std::string::npos || path.compare(0, 5, "file:") == 0 || path == ":memory:")
+        throw error(errc::invalid_argument, "\"" + bounded_text(path, 200) + "\" is no path of a database file");
+    struct freed {
+        void operator()(char* text) const noexcept { ::free(text); }
+    };
+    if (std::unique_ptr<char, freed> const whole{::realpath(path.c_str(), nullptr)}) return whole.get();
+    if (errno != ENOENT) throw error(errc::unavailable, path + ": " + std::strerror(errno));
+    auto const slash = path.find_last_of('/');
+    auto const directory = slash == std::string::npos ? std::string(".") : path.substr(0, slash + 1);
+    auto const name = slash == std::string::npos ? path : path.substr(slash + 1);
+    std::unique_ptr<char, freed> const parent{::realpath(directory.c_str(), nullptr)};
+    if (parent == nullptr) throw error(errc::unavailable, "the directory of " + path + ": " + std::strerror(errno));
+    if (name.empty()) throw error(errc::invalid_argument, path + " is a directory");
+    return std::string(parent.get()) + (std::string_view(parent.get()) == "/" ? "" : "/") + name;
+}
+
+/// The name of a file system on which SQLite's locks or its shared memory do not hold, or nothing. Linux only.
+inline char const* network_file_system([[maybe_unused]] std::string const& path) noexcept {
+#if defined(__linux__)
+    struct statfs status {};
+    if (::statfs(path.c_str(), &status) != 0) return nullptr;
+    switch (static_cast<std::uint32_t>(status.f_type)) {
+    case 0x6969: return "NFS";
+    case 0x517B:
+    case 0xFF534D42:
+    case 0xFE534D42: return "SMB";
+    case 0x5346414F: return "AFS";
+    case 0x00C36400: return "Ceph";
+    case 0x01021997: return "9p";
+    default: return nullptr;
+    }
+#else
+    return nullptr;
+#endif
+}
+
+/// 128 bits of the system's randomness, as 32 hexadecimal digits. Not a generator in the process, whose state a fork
+/// would double.
+inline std::string random_store_id() {
+    unsigned char bytes[16];
+    file_descriptor source;
+    source.reset(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+    if (::read(source.number(), bytes, sizeof bytes) != static_cast<ssize_t>(sizeof bytes))
+        throw error(errc::unavailable, std::string("/dev/urandom: ") + std::strerror(errno));
+    std::string id;
+    for (auto const byte : bytes) {
+        id += "0123456789abcdef"[byte >> 4U];
+        id += "0123456789abcdef"[byte & 15U];
+    }
+    return id;
+}
+
+class sqlite_store {
+  public:
+    sqlite_store(std::string const& path, sqlite_settings const& settings)
+        : settings_(settings), path_(resolved_path(path)), lock_(path_), process_(::getpid()) {
+        refuse_what_is_lost();
+        refuse_network();
+        sql_ = std::make_unique<sqlite_connection>(path_);
+        if (sqlite3_threadsafe() == 0) throw error(errc::unavailable, "SQLite was built without SQLITE_THREADSAFE");
+        sql_->execute(("PRAGMA busy_timeout = " + std::to_string(busy_limit())).c_str());
+        auto const version = examine();
+        if (sqlite3_db_readonly(sql_->handle(), "main") == 1) sql_->fail(SQLITE_READONLY);
+        if (version == 0 && !lock_.store().empty())
+            throw error(errc::not_a_store, path_ + " holds no tasks, but " + lock_.path() +
+                                               " says that it held store " + lock_.store() +
+                                               ": restore it, or delete " + lock_.path() + " to start afresh");
+        use_wal();
+        configure();
+        migrate();
+        sql_->prepare_all();
+        lock_.enter_database();
+        was_clean_ = lock_.was_clean() || lock_.store().empty();
+        lock_.write(store_id_, false);
+        session_.emplace(*sql_);
+        readers_.emplace(path_, reader_pragmas(), settings_.readers);
+        queue_.emplace(*this, settings_.largest_group);
+        sql_->opened();
+    }
+
+    sqlite_store(sqlite_store const&) = delete;
+    sqlite_store& operator=(sqlite_store const&) = delete;
+
+    ~sqlite_store() {
+        if (queue_) close();
+    }
+
+    template <class Fn>
+    void transact(bool durable, Fn& fn) {
+        check_process();
+        queue_->run(durable, [&] {
+            sqlite_writer verbs(*session_);
+            fn(verbs);
+        });
+    }
+
+    template <class Read>
+    auto read(Read&& reading) {
+        check_process();
+        return readers_->with(std::forward<Read>(reading));
+    }
+
+    /// A copy of this process that fork() made: there, nothing of SQLite may be touched, not even to close it.
+    bool is_elsewhere() const noexcept { return ::getpid() != process_; }
+
+    std::string const& path() const noexcept { return path_; }
+    std::string const& store_id() const noexcept { return store_id_; }
+    bool was_clean() const noexcept { return was_clean_; }
+
+    std::string description() const {
+        static constexpr char const* levels[] = {"full", "normal", "off"};
+        return std::string("SQLite ") + sqlite3_libversion() + ", " + path_ + ", schema " +
+               std::to_string(sqlite_schema_version) + ", durability " +
+               levels[static_cast<std::size_t>(settings_.durability)];
+    }
+
+    // ---- what commit_queue calls -----------------------------------------------------------------------------------
+
+    void begin(bool durable) {
+        if (durable || ++unchecked_ >= 32) check_files();
+        synchronise(durable);
+        sqlite_run(*sql_, sqlite_sql::begin_write).finish();
+        session_->began();
+    }
+
+    void finish() {
+        if (sql_->has_failed() || !sql_->in_transaction()) sql_->throw_first_failure();
+        sqlite_run(*sql_, sqlite_sql::commit).finish();
+    }
+
+    void undo() noexcept {
+        // After a full disk or an I/O error SQLite has done it by itself, and ROLLBACK would fail.
+        if (sql_->in_transaction()) sqlite3_exec(sql_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+        session_->undone();
+        sql_->forget_failures();
+    }
+
+  private:
+    std::int64_t busy_limit() const noexcept {
+        constexpr std::int64_t most = 3'600'000;
+        return (std::min)((std::max)(settings_.busy_limit.value().count(), std::int64_t{0}), most);
+    }
+
+    void check_process() const {
+        if (is_elsewhere())
+            throw error(errc::invalid_argument, path_ + " was opened by process " + std::to_string(process_) +
+                                                    ", and a SQLite connection does not survive a fork: open it here");
+    }
+
+    // ---- opening ---------------------------------------------------------------------------------------------------
+
+    void refuse_what_is_lost() const {
+        file_identity ignored;
+        off_t size = 0;
+        bool const nothing = !identify(path_, ignored, &size) || size == 0;
+        if (!nothing) return;
+        if (!lock_.store().empty())
+            throw error(errc::corrupt, path_ + " is missing or empty, but " + lock_.path() +
+                                           " says that it held store " + lock_.store() + ": restore it, or delete " +
+                                           lock_.path() + " to start afresh");
+        size = 0;
+        if (identify(path_ + "-wal", ignored, &size) && size > 0)
+            throw error(errc::corrupt,
+                        path_ + " is missing or empty, but its journal " + path_ +
+                            "-wal is there: restore the database, or remove the journal to start afresh");
+    }
+
+    void refuse_network() const {
+        if (settings_.allow_network_file_system) return;
+        auto const directory = path_.substr(0, path_.find_last_of('/') + 1);
+        if (auto const* const name = network_file_system(directory))
+            throw error(errc::unavailable,
+                        path_ + " lies on a network file system (" + name + "), where SQLite's locks do not hold");
+    }
+
+    /// @return  The version of the schema; 0 where there is none of ax.
+    int examine() {
+        std::int64_t tables = 0;
+        bool meta = false;
+        {
+            auto const statement = sql_->prepare(sqlite_count_tables);
+            sqlite_run count(*sql_, statement.get());
+            count.next();
+            tables = count.number(0);
+            meta = count.number(1) != 0;
+        }
+        if (tables == 0) return 0;
+        auto const stranger = path_ + " has tables that are called like those of ax and are not";
+        if (!meta) throw error(errc::not_a_store, stranger);
+        sqlite3_stmt* probe = nullptr;
+        int const code = sqlite3_prepare_v2(sql_->handle(), sqlite_read_meta, -1, &probe, nullptr);
+        sqlite_connection::statement const statement(probe);
+        if (code == SQLITE_ERROR) throw error(errc::not_a_store, stranger);
+        if (code != SQLITE_OK) sql_->fail(code);
+
+        std::int64_t version = 0;
+        {
+            sqlite_run row(*sql_, probe, std::string_view{"schema_version"});
+            if (!row.next() || !row.is_integer(0) || row.number(0) < 1)
+                throw error(errc::not_a_store, path_ + ": ax_meta names no version of the schema");
+            version = row.number(0);
+        }
+        if (version > sqlite_schema_version)
+            throw error(errc::newer_schema, path_ + " has schema " + std::to_string(version) +
+                                                ", and this program knows none beyond " +
+                                                std::to_string(sqlite_schema_version));
+        {
+            sqlite_run row(*sql_, probe, std::string_view{"store_id"});
+            if (!row.next() || row.text(0).size() != 32) throw error(errc::corrupt, path_ + ": ax_meta names no store");
+            store_id_ = row.text(0);
+        }
+        if (!lock_.store().empty() && lock_.store() != store_id_)
+            throw error(errc::not_a_store, path_ + " holds store " + store_id_ + ", but " + lock_.path() +
+                                               " says that it held " + lock_.store() + ": restore it, or delete " +
+                                               lock_.path() + " to go on with what is there");
+        return static_cast<int>(version);
+    }
+
+    void use_wal() {
+        auto const statement = sql_->prepare("PRAGMA journal_mode = WAL");
+        sqlite_run mode(*sql_, statement.get());
+        auto const answer = mode.next() ? mode.copy(0) : std::string("nothing");
+        if (answer != "wal")
+            throw error(errc::unavailable, path_ + " cannot use a write-ahead log here (its journal mode is " + answer +
+                                               "): the file system lacks shared memory, or write access");
+    }
+
+    void configure() {
+        sql_->execute("PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY; PRAGMA fullfsync = ON; "
+                      "PRAGMA checkpoint_fullfsync = ON");
+        sql_->execute(cache_pragma(settings_.cache_bytes).c_str());
+        sql_->execute(("PRAGMA wal_autocheckpoint = " + std::to_string(settings_.checkpoint_pages)).c_str());
+        if (settings_.largest_size != 0) {
+            std::int64_t page = 4096;
+            {
+                auto const statement = sql_->prepare("PRAGMA page_size");
+                sqlite_run row(*sql_, statement.get());
+                if (row.next()) page = row.number(0);
+            }
+            auto const pages = (std::max)(settings_.largest_size / static_cast<std::uint64_t>(page), std::uint64_t{1});
+            sql_->execute(("PRAGMA max_page_count = " + std::to_string(pages)).c_str());
+        }
+        synchronise(true);
+    }
+
+    static std::string cache_pragma(std::size_t bytes) {
+        return "PRAGMA cache_size = -" + std::to_string((std::max)(bytes / 1024, std::size_t{64}));
+    }
+
+    std::string reader_pragmas() const {
+        return "PRAGMA busy_timeout = " + std::to_string(busy_limit()) + "; " + cache_pragma(settings_.cache_bytes / 8);
+    }
+
+    /// Each step is one transaction with its version, and looks at the version under the lock that it writes under: of
+    /// two that start at once, the second finds the work done.
+    void migrate() {
+        for (;;) {
+            sql_->execute("BEGIN IMMEDIATE");
+            try {
+                auto const version = examine();
+                if (version < sqlite_schema_version) take_step(version);
+                sql_->execute("COMMIT");
+                if (version == sqlite_schema_version) return;
+            } catch (...) {
+                if (sql_->in_transaction()) sqlite3_exec(sql_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+                throw;
+            }
+        }
+    }
+
+    void take_step(int version) {
+        auto const& step = sqlite_migrations[version]; // the steps are numbered from 1 without a gap
+        sql_->execute(step.sql);
+        auto const statement = sql_->prepare(sqlite_write_meta);
+        sqlite_run(*sql_, statement.get(), std::string_view{"schema_version"}, step.version).finish();
+        if (version != 0) return;
+        auto const id = random_store_id();
+        sqlite_run(*sql_, statement.get(), std::string_view{"store_id"}, std::string_view{id}).finish();
+        sqlite_run(*sql_, statement.get(), std::string_view{"next_id"}, 1).finish();
+    }
+
+    // ---- running ---------------------------------------------------------------------------------------------------
+
+    void synchronise(bool durable) {
+        auto const wanted = settings_.durability == durability_level::off               ? "PRAGMA synchronous = OFF"
+                            : settings_.durability == durability_level::full && durable ? "PRAGMA synchronous = FULL"
+                                                                                        : "PRAGMA synchronous = NORMAL";
+        if (wanted == synchronous_) return;
+        sql_->execute(wanted);
+        synchronous_ = wanted;
+    }
+
+    /// A file that was deleted or replaced can still be written to, and nobody would ever read it.
+    void check_files() {
+        unchecked_ = 0;
+        int moved = 0;
+        sqlite3_file_control(sql_->handle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+        if (moved != 0) gone(path_);
+        if (!lock_.is_in_place()) gone(lock_.path());
+        auto const journal = path_ + "-wal";
+        file_identity present;
+        bool const exists = identify(journal, present);
+        if (journal_ && (!exists || !(present == *journal_))) gone(journal);
+        if (exists) journal_ = present;
+    }
+
+    [[noreturn]] static void gone(std::string const& file) {
+        throw error(errc::unavailable, file + " was moved, replaced or deleted while the store was open");
+    }
+
+    void close() noexcept {
+        bool clean = false;
+        readers_->close();
+        try {
+            begin(true);
+            session_->return_ids();
+            finish();
+            clean = true;
+        } catch (...) {
+            undo();
+        }
+        // Best effort: a host's connection that reads keeps it from finishing, and the next open goes on from the log.
+        if (clean) sqlite3_wal_checkpoint_v2(sql_->handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+        session_.reset();
+        sql_.reset();
+        if (!clean) return;
+        try {
+            lock_.write(store_id_, true);
+        } catch (...) { // then the next one takes the end for unclean, which costs nothing but a line in its log
+        }
+    }
+
+    sqlite_settings settings_;
+    std::string path_;
+    sqlite_lock_file lock_; // before the connections: released after they are closed
+    pid_t process_;
+    std::string store_id_;
+    bool was_clean_ = false;
+    std::unique_ptr<sqlite_connection> sql_;
+    std::optional<sqlite_session> session_;
+    std::optional<sqlite_readers> readers_;
+    std::optional<commit_queue<sqlite_store>> queue_;
+    std::string_view synchronous_;
+    unsigned unchecked_ = 0;
+    std::optional<file_identity> journal_;
+};
+
+} // namespace detail
+
+} // namespace ax

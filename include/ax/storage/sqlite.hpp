@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "ax/storage/concept.hpp"
+#include "ax/storage/detail/sqlite_store.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ax {
+
+/// Keeps tasks in a SQLite database: one file, which may be the host's own.
+///
+///     ax::sqlite_storage store{"shop.db"};
+///
+/// Models ax::storage. All of its tables begin with `ax_`; everything else in the file is left alone. Besides the file
+/// there are `shop.db-wal` and `shop.db-shm` (SQLite's, while it is open) and `shop.db-ax` (the lock; kept). One object
+/// in one process owns the store at a time; the host's other connections may read and write their own tables.
+///
+/// Whose commits meet shares them: a caller that is alone commits on its own thread, and those who come while it does
+/// so are committed together by the next of them. So `fn` of transact() may be called on another caller's thread, and
+/// again.
+///
+/// Ids rise from 1; after a crash up to 1,000 are left out.
+///
+/// Complexity: each verb O(log n) for each task named; upcoming() and list() O(log n + tasks given) for each lane.
+/// Threads:    safe. A storage that was moved from may only be destroyed or assigned to. After fork() it belongs to the
+///             parent: in the child every use is an error, and destroying it does nothing.
+/// Errors:     at open: locked (owned by another, with its pid), not_a_store, newer_schema, corrupt, unavailable,
+///             disk_full, invalid_argument. Later: unavailable, disk_full, corrupt; nothing of that transaction was
+///             written. See docs/sqlite.md.
+class sqlite_storage {
+  public:
+    static constexpr bool durable = true;
+
+    using writer = detail::sqlite_writer;
+
+    /// Opens the store, and creates it where there is none.
+    explicit sqlite_storage(std::string const& path, sqlite_settings const& settings = {})
+        : store_(new detail::sqlite_store(path, settings)) {}
+
+    /// Calls `fn(writer&)` and commits what it did. When it throws, nothing of it is to be seen.
+    template <class Fn>
+    void transact(commit kind, Fn&& fn) {
+        store_->transact(kind == commit::durable, fn);
+    }
+
+    std::optional<task_record> find(task_id id) const {
+        return store_->read([&](detail::sqlite_reader& reader) { return reader.find(id); });
+    }
+    std::optional<task_record> find_by_key(std::string_view key) const {
+        return store_->read([&](detail::sqlite_reader& reader) { return reader.find_by_key(key); });
+    }
+    std::vector<task_record> list(task_filter const& filter, time_point now) const {
+        return store_->read([&](detail::sqlite_reader& reader) { return reader.list(filter, now); });
+    }
+    std::vector<attempt_view> history(task_id id) const {
+        return store_->read([&](detail::sqlite_reader& reader) { return reader.history(id); });
+    }
+    alarms upcoming(alarm const& after, time_point until, std::size_t limit) const {
+        return store_->read([&](detail::sqlite_reader& reader) { return reader.upcoming(after, until, limit); });
+    }
+    std::vector<type_info> types() const {
+        return store_->read([](detail::sqlite_reader& reader) { return reader.types(); });
+    }
+    std::vector<schedule_record> schedules() const {
+        return store_->read([](detail::sqlite_reader& reader) { return reader.schedules(); });
+    }
+
+    /// The file, absolute and free of symbolic links.
+    std::string const& path() const noexcept { return store_->path(); }
+
+    /// The random name that the store was given when it was created, 32 hexadecimal digits.
+    std::string const& store_id() const noexcept { return store_->store_id(); }
+
+    /// Whether the owner before this one closed the store (or there was none): false after a crash or a power cut.
+    bool was_clean() const noexcept { return store_->was_clean(); }
+
+    /// What it is, for people: library, path, schema, durability.
+    std::string description() const { return store_->description(); }
+
+  private:
+    struct closer {
+        void operator()(detail::sqlite_store* store) const noexcept {
+            if (store->is_elsewhere()) return; // forked: the handles are the parent's, and closing them would harm it
+            delete store;
+        }
+    };
+
+    std::unique_ptr<detail::sqlite_store, closer> store_;
+};
+
+static_assert(storage<sqlite_storage>);
+
+} // namespace ax
