@@ -38,3 +38,11 @@ TEST_CASE("cron refuses a wrong text and an unknown zone", "[cron]") {
     CHECK_THROWS_AS(ax::cron("0 3 * * *", "Europe/Atlantis"), ax::error);
     CHECK_THROWS_AS(ax::cron("5/15 * * * *", "UTC", ax::cron_dialect::crontab), ax::error);
 }
+
+TEST_CASE("cron draws the values of H from the name that it is given", "[cron]") {
+    ax::cron const spread{"H H * * *"};
+    CHECK(spread.named("a") == spread.named("a"));
+    CHECK_FALSE(spread.named("a") == spread.named("b"));
+    CHECK(spread.named("a") == ax::cron("H H * * *", "UTC", ax::cron_dialect::ax, "a"));
+    CHECK(spread.named("a").text() == "H H * * *");
+}

@@ -19,9 +19,14 @@ class cron {
     /// @param text   The expression.
     /// @param zone   The zone or its IANA name.
     /// @param which  The language of `text`.
+    /// @param name   What `H` draws its value from.
     /// Errors: error(invalid_argument) for a text that is no expression and for an unknown zone.
-    explicit cron(std::string text, time_zone zone = {}, cron_dialect which = cron_dialect::ax)
-        : text_(std::move(text)), expression_(cron_expression::parse(text_, which)), zone_(zone) {}
+    explicit cron(std::string text, time_zone zone = {}, cron_dialect which = cron_dialect::ax,
+                  std::string_view name = {})
+        : text_(std::move(text)), expression_(cron_expression::parse(text_, which, name)), zone_(zone) {}
+
+    /// The same text read again with the values of `H` drawn from `name`, so that schedules of one text spread out.
+    cron named(std::string_view name) const { return cron(text_, zone_, expression_.dialect(), name); }
 
     cron_expression const& expression() const noexcept { return expression_; }
     time_zone const& zone() const noexcept { return zone_; }

@@ -50,15 +50,16 @@ struct cron_grammar {
     bool question_mark;     ///< in the day fields
     bool letters;           ///< L W #
     bool letters_in_lists;
+    bool hashed; ///< H: a value drawn from the name
     bool macros;
     bool macros_any_case;
 };
 
 inline constexpr cron_grammar cron_grammars[] = {
-    {5, 7, both_days::either, false, true, true, true, true, true, true, true, true},
-    {5, 5, both_days::star_joins, false, false, false, true, false, false, false, true, false},
-    {6, 7, both_days::exclusive, true, true, true, false, true, true, true, false, false},
-    {6, 6, both_days::both, false, false, true, true, true, true, false, true, true},
+    {5, 7, both_days::either, false, true, true, true, true, true, true, true, true, true},
+    {5, 5, both_days::star_joins, false, false, false, true, false, false, false, false, true, false},
+    {6, 7, both_days::exclusive, true, true, true, false, true, true, true, false, false, false},
+    {6, 6, both_days::both, false, false, true, true, true, true, false, false, true, true},
 };
 
 inline constexpr cron_grammar const& grammar_of(cron_dialect which) noexcept {
@@ -131,6 +132,23 @@ inline constexpr std::uint32_t weekday_names[] = {three_letters("sun"), three_le
                                                   three_letters("wed"), three_letters("thu"), three_letters("fri"),
                                                   three_letters("sat")};
 
+/// What was written that is valid and surprising, a bit for each cron_field; for warnings.
+struct cron_notes {
+    std::uint8_t far_steps = 0;    ///< the step leaves the first value only: */90 minutes
+    std::uint8_t uneven_steps = 0; ///< the last stretch is shorter: */7 minutes
+    bool both_days_restricted = false;
+};
+
+/// A number that depends on the name and the field alone; the same in every process and release.
+constexpr std::uint64_t hash_of(std::string_view name, cron_field field) noexcept {
+    std::uint64_t h = 0xcbf29ce484222325ULL; // FNV-1a
+    for (char const c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    h = (h ^ static_cast<std::uint64_t>(field)) * 0x100000001b3ULL;
+    h ^= h >> 32; // its low bits alone are weak
+    h *= 0x9e3779b97f4a7c15ULL;
+    return h >> 32;
+}
+
 /// What a field said that its set of values does not show.
 struct field_shape {
     bool free = false;       ///< the whole text is `*` or `?`
@@ -141,8 +159,11 @@ struct field_shape {
 
 class cron_reader {
   public:
-    cron_reader(std::string_view text, cron_grammar const& grammar) noexcept
-        : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), grammar_(grammar) {}
+    cron_reader(std::string_view text, cron_grammar const& grammar, std::string_view name = {}) noexcept
+        : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), name_(name), grammar_(grammar) {}
+
+    /// Of the last read().
+    cron_notes const& notes() const noexcept { return notes_; }
 
     /// Fills `result`, which must be empty. What it holds after a fault means nothing.
     cron_fault read(cron_fields& result) noexcept {
@@ -368,6 +389,7 @@ class cron_reader {
             }
             break;
         }
+        notes_.both_days_restricted = !day.free && !weekday.free;
         if (f.either_day && (f.days == cron_fields::all_days || f.weekdays == cron_fields::all_weekdays)) {
             f.either_day = false; // every day
             f.days = cron_fields::all_days;
@@ -393,6 +415,8 @@ class cron_reader {
             ++at_;
             if (!at_separator()) return refuse(cron_trouble::unexpected, element);
             first = last = 7; // Saturday
+        } else if (next_is_letter('h') && grammar_.hashed) {
+            return read_hashed(element);
         } else {
             if (!read_value(first)) return false;
             if (!at_separator() && grammar_value_letter()) return read_letter_after(element, first);
@@ -419,8 +443,19 @@ class cron_reader {
             }
         }
         if (!at_separator()) return refuse(cron_trouble::unexpected, element);
+        if (step > 1) note_step(first, last, step, single || *element == '*');
         add(first, last, step);
         return true;
+    }
+
+    void note_step(unsigned first, unsigned last, unsigned step, bool to_the_end) noexcept {
+        auto const bit = static_cast<std::uint8_t>(1U << static_cast<unsigned>(field_));
+        if (first + step > last) {
+            notes_.far_steps |= bit;
+        } else if (to_the_end && field_ != cron_field::year) {
+            auto const size = field_ == cron_field::weekday ? 7U : limits_.highest - limits_.lowest + 1U;
+            if (size % step != 0) notes_.uneven_steps |= bit;
+        }
     }
 
     cron_trouble last_weekday_trouble() const noexcept {
@@ -508,6 +543,39 @@ class cron_reader {
         for (auto v = first; v <= last; v += step) mask_ |= std::uint64_t{1} << (v < lowest + size ? v : v - size);
     }
 
+    /// `H`, `H/15`, `H(0-29)`, `H(0-29)/10`.
+    bool read_hashed(char const* element) noexcept {
+        ++at_;
+        if (field_ == cron_field::year) return refuse(cron_trouble::not_a_value, element);
+        unsigned first = limits_.lowest, last = limits_.highest, step = 0;
+        if (field_ == cron_field::day) last = 28; // a day that every month has
+        if (field_ == cron_field::weekday) last = 6;
+        if (next_is('(')) {
+            ++at_;
+            if (!read_value(first)) return false;
+            if (!next_is('-')) return refuse(cron_trouble::unexpected, element);
+            ++at_;
+            if (!read_value(last)) return false;
+            if (!next_is(')')) return refuse(cron_trouble::unexpected, element);
+            ++at_;
+            if (first > last) return refuse(cron_trouble::backward_range, element);
+        }
+        if (next_is('/')) {
+            shape_->interval = true;
+            if (!read_step(element, step)) return false;
+        }
+        if (!at_separator()) return refuse(cron_trouble::unexpected, element);
+        auto const size = last - first + 1;
+        auto const hash = hash_of(name_, field_);
+        if (step == 0 || step >= size) {
+            first += static_cast<unsigned>(hash % size);
+            add(first, first, 1);
+        } else {
+            add(first + static_cast<unsigned>(hash % step), last, step);
+        }
+        return true;
+    }
+
     // The rules with letters.
 
     bool letters_allowed(char const* element) noexcept {
@@ -573,6 +641,7 @@ class cron_reader {
     char const* end_;
     char const* start_ = nullptr; ///< of the field
     char const* start_of_weekday_ = nullptr;
+    std::string_view name_; ///< for H
     cron_grammar const& grammar_;
     cron_fields* fields_ = nullptr;
     field_shape* shape_ = nullptr;
@@ -582,6 +651,7 @@ class cron_reader {
     bool in_field_ = false;
     bool plus_ = false;
     field_shape shapes_[7]{};
+    cron_notes notes_{};
     cron_fault fault_{};
 };
 
