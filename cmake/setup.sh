@@ -5,8 +5,9 @@
 
 # What every user of ax needs: a compiler, the build tools, the libraries and the time zones.
 ax_packages=(g++ cmake ninja-build libsqlite3-dev libfmt-dev nlohmann-json3-dev libcctz-dev tzdata)
-# What working on ax needs beside these.
-ax_test_packages=(clang ccache catch2 libbenchmark-dev)
+# What working on ax needs beside these. Newer systems keep old names of time zones (US/Pacific) in tzdata-legacy, older
+# ones in tzdata.
+ax_test_packages=(clang ccache catch2 libbenchmark-dev tzdata-legacy)
 
 # The command that a package is installed for; nothing for a library.
 ax_tool() {
@@ -23,6 +24,7 @@ ax_missing() {
     for package in "$@"; do
         tool=$(ax_tool "$package")
         if [[ $tool ]] && command -v "$tool" >/dev/null; then continue; fi
+        if [[ $package == tzdata-legacy && -e /usr/share/zoneinfo/US/Pacific ]]; then continue; fi
         if dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed; then continue; fi
         echo "$package"
     done
@@ -55,10 +57,14 @@ ax_install() {
         fi
         root=(sudo)
     fi
-    echo "Installing ${missing[*]}"
     # A machine that has just started may still hold the lock for its own updates.
     local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
-    if ! "${apt[@]}" update || ! "${apt[@]}" install --no-install-recommends "${missing[@]}"; then
+    if ! "${apt[@]}" update; then echo "apt-get update failed; trying with the lists that are there" >&2; fi
+    if ! apt-cache show tzdata-legacy >/dev/null 2>&1; then
+        mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vx tzdata-legacy)
+    fi
+    echo "Installing ${missing[*]}"
+    if ! "${apt[@]}" install --no-install-recommends "${missing[@]}"; then
         echo "Could not install: ${missing[*]}" >&2
         exit 1
     fi

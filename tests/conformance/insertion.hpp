@@ -109,6 +109,14 @@ void insertion() {
         CHECK(answer[2].id == ax::task_id{3});
         CHECK(w.add() == ax::task_id{4});
     }
+    SECTION("a type without a number of this store is refused, and nothing of the call is kept") {
+        auto wrong = w.task();
+        wrong.type = ax::type_number{77};
+        CHECK_THROWS_AS(w.insert({w.task(), wrong}), ax::error);
+        wrong.type = {};
+        CHECK_THROWS_AS(w.insert({w.task(), wrong}), ax::error);
+        CHECK(w.add() == ax::task_id{1});
+    }
     SECTION("an empty call does nothing") {
         CHECK(w.insert({}).empty());
         CHECK(w.due.empty());

@@ -62,6 +62,8 @@ void recovery() {
         CHECK(attempts[0].end == t0 + 1min);
         CHECK(attempts[0].node == node_a);
         CHECK(attempts[0].number == 1);
+        CHECK(attempts[0].error == crashed_text);
+        CHECK(attempts[0].log.empty());
         CHECK(attempts[1].outcome == attempt_outcome::crashed);
         CHECK(attempts[1].start == t0 + 2min + 1s);
         CHECK(attempts[1].end == t0 + 3min);

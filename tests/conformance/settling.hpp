@@ -49,6 +49,16 @@ void settling() {
         w.finish(claimed, attempt_outcome::succeeded, t0 + 2s);
         CHECK(w.get(claimed.id).version == 4);
     }
+    SECTION("the instants of an end are its own, not those of the call that records it") {
+        auto const outcome = GENERATE(attempt_outcome::succeeded, attempt_outcome::exhausted, attempt_outcome::failed);
+        auto const claimed = w.take(w.add());
+        CHECK(w.settle({w.end_of(claimed, outcome, t0 + 1s)}, t0 + 9s).accepted == std::vector{true});
+        auto const stored = w.get(claimed.id);
+        CHECK(stored.changed == t0 + 1s);
+        if (ax::is_terminal(stored.state)) CHECK(stored.finished == t0 + 1s);
+        REQUIRE(w.store.history(claimed.id).size() == 1);
+        CHECK(w.store.history(claimed.id)[0].end == t0 + 1s);
+    }
 
     SECTION("succeeded ends the task with its result") {
         auto const id = w.add();

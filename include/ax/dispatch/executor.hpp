@@ -22,9 +22,8 @@ struct executable {
 /// Runs pieces of work somewhere: on threads of its own, in the loop of a host, or on the spot.
 ///
 ///  1. execute(f) takes any `f` that can be moved and called with nothing. It returns before, during or after the call.
-///  2. It calls `f` once and then destroys it. A hand-over that is refused ends with an exception; `f` is then
-///  destroyed
-///     and never called. What was taken is called even if the executor is told to stop, unless its documentation says
+///  2. It calls `f` once and then destroys it. A hand-over that is refused ends with an exception, and `f` is destroyed
+///     without a call. What was taken is called even if the executor is told to stop, unless its documentation says
 ///     that it drops work; dropped work is destroyed.
 ///  3. What happened before execute() was called is visible to `f`.
 ///  4. execute() may be called by several threads at once, and from within `f`.
@@ -37,8 +36,10 @@ concept executor = requires(E& e, detail::executable f) {
 
 /// Calls each piece of work at once, on the thread that hands it over: for tests and for hosts with one thread.
 ///
-/// Work that hands over more work nests on the stack, so a long chain should go to another executor. Exceptions pass
-/// through. Threads: safe.
+/// Work that hands over more work nests on the stack, so a long chain should go to another executor. What work throws
+/// passes through.
+///
+/// Threads: safe.
 struct inline_executor {
     template <class F>
     void execute(F f) const {

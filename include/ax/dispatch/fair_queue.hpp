@@ -23,8 +23,7 @@ namespace ax {
 ///     draws of other classes pass before c is drawn: 3, 4, 7 and 10 for the default weights 50, 25, 15 and 10.
 ///  3. A pop() returns nothing only when no allowed class holds an item.
 ///  4. An idle class earns nothing: after a pause it gets its share from then on, and no burst to catch up. A class
-///  that
-///     was kept back by `allowed` is first in line when it is allowed again, for one draw.
+///     that was kept back by `allowed` is first in line when it is allowed again, for one draw.
 ///
 /// `detail/stride_order.hpp` holds the algorithm and the proof of the second sentence.
 ///
@@ -44,9 +43,8 @@ class fair_queue {
     fair_queue() requires(N == 4) : fair_queue(std::array<std::size_t, 4>{50, 25, 15, 10}) {}
 
     /// @param weights  For each class its share of the draws, relative to the sum.
-    /// @throws error   invalid_argument where a weight is 0, or where their least common multiple exceeds 2^59 (with
-    /// four
-    ///                 classes anything up to 27,000 is good).
+    /// @throws error   invalid_argument where a weight is 0, or where the least common multiple of all exceeds 2^59
+    ///                 (any four weights up to 27,000 are good).
     explicit fair_queue(std::array<std::size_t, N> const& weights) : order_(weights) {}
 
     /// Puts `item` behind the others of its class.

@@ -65,9 +65,8 @@ class work_ring {
 ///  3. No work is called or destroyed under a lock of the pool.
 ///  4. What work throws ends that work only; it is counted in failures().
 ///
-/// Threads: safe. Only the destructor must come after all other calls have begun to return, as ever; a call that is
-/// then
-///          still waking a worker or waiting for room is safe too.
+/// Threads: safe. The pool may be destroyed as soon as the work that execute() took has run, even if that call has not
+///          yet returned, and while other callers wait for room.
 class thread_pool {
   public:
     static constexpr std::size_t most_workers = 4'096;
@@ -109,32 +108,32 @@ class thread_pool {
     /// Complexity: O(1), amortised; one lock, and a wake-up only where a worker sleeps.
     void execute(unique_function<void()> work) {
         if (!work) throw error{errc::invalid_argument, "execute() of nothing"};
-        // Held where the pool is touched after the lock is gone: the work may be done, and the pool destroyed, by then.
-        std::shared_ptr<state> kept;
-        {
-            std::unique_lock lock{shared_->mutex};
-            state& s = *shared_;
-            if (s.queue.size() >= s.bound && !s.stopping) {
-                if (on_worker_thread()) {
-                    throw error{errc::queue_full, "thread_pool with a queue of " + std::to_string(s.bound)};
-                }
-                kept = shared_;
-                ++s.blocked;
-                s.room.wait(lock, [&s] { return s.queue.size() < s.bound || s.stopping; });
-                --s.blocked;
+        std::shared_ptr<state> kept; // what a caller waits on must outlive the pool
+        std::unique_lock lock{shared_->mutex};
+        state& s = *shared_;
+        if (s.queue.size() >= s.bound && !s.stopping) {
+            if (on_worker_thread()) {
+                throw error{errc::queue_full, "thread_pool with a queue of " + std::to_string(s.bound)};
             }
-            if (s.stopping) throw error{errc::stopped, "thread_pool"};
-            s.queue.push(std::move(work));
-            if (s.idle == 0) return; // every worker is busy and looks into the queue before it sleeps
-            if (!kept) kept = shared_;
+            kept = shared_;
+            ++s.blocked;
+            s.room.wait(lock, [&s] { return s.queue.size() < s.bound || s.stopping; });
+            --s.blocked;
         }
-        kept->wake.notify_one(); // outside of the lock, or the worker would wake up only to wait for it
+        if (s.stopping) throw error{errc::stopped, "thread_pool"};
+        s.queue.push(std::move(work));
+        // Under the lock. Outside of it two and more workers were four times slower (each finds one piece, sleeps again
+        // and has to be woken for the next), and an idle worker woke no sooner.
+        if (s.idle > 0) {
+            --s.idle; // whoever is on its way is not woken again
+            s.wake.notify_one();
+        }
     }
 
     /// Takes no more work, runs all that is queued, and returns when every worker has ended. May be called again.
     ///
-    /// @throws error  invalid_argument on a worker of this pool, which cannot wait for its own end; nothing was
-    /// changed.
+    /// @throws error  invalid_argument on a worker of this pool, which cannot wait for its own end: nothing changes
+    /// then.
     void stop() {
         if (on_worker_thread()) throw error{errc::invalid_argument, "thread_pool::stop() on its own worker"};
         shut_down();
@@ -168,7 +167,8 @@ class thread_pool {
         std::condition_variable joined; ///< has_ended is true
         detail::work_ring queue;
         std::size_t bound = 0;
-        std::size_t idle = 0;
+        std::size_t idle =
+            0; ///< workers asleep that nobody has woken; after a spurious wake-up too many, never too few
         std::size_t blocked = 0;
         bool stopping = false;
         bool has_ended = false;
@@ -189,14 +189,12 @@ class thread_pool {
             while (s.queue.size() == 0 && !s.stopping) {
                 ++s.idle;
                 s.wake.wait(lock);
-                --s.idle;
             }
             if (s.queue.size() == 0) return;
             // One piece, not a batch: what a worker has set aside would wait behind its current work.
             auto next = s.queue.pop();
-            bool const somebody_waits = s.blocked > 0;
+            if (s.blocked > 0) s.room.notify_one();
             lock.unlock();
-            if (somebody_waits) s.room.notify_one();
             run(std::move(next), s);
             lock.lock();
         }

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ax {
@@ -45,7 +46,8 @@ struct insertion {
 };
 
 /// A storage's answer to changes: what became claimable, or claimable at another instant. Who drives the storage sets
-/// its alarm clock by it.
+/// its alarm clock by it. It misses none, but may name one twice, or one that a later change of the same transaction
+/// has overtaken: claim() decides.
 using alarms = std::vector<alarm>;
 
 struct claim_request {
@@ -88,7 +90,7 @@ struct attempt_end {
 
 struct settlement {
     std::vector<bool> accepted;     ///< one for each end: false = not mine any more, nothing changed
-    std::vector<task_state> states; ///< the state that each accepted end led to
+    std::vector<task_state> states; ///< one for each end: the state that it led to; nothing where not accepted
     alarms due;                     ///< the task itself where it is tried again, those it had blocked, follow-ups
 };
 
@@ -187,8 +189,7 @@ struct type_info {
 /// 13. declare() stores a schedule, leaves an equal one (spec, type, payload) as it is, and replaces a different one's
 ///     definition and cursor, keeping its counters.
 /// 14. step() moves a schedule's cursor and creates its occurrence where the version is the one read. An occurrence of
-/// one
-///     (schedule, nominal instant) is created once for ever, whatever happens to the cursor.
+///     one (schedule, nominal instant) is created once for ever, whatever happens to the cursor.
 /// 15. forget() removes a schedule; its tasks stay.
 /// Errors: error unavailable, disk_full, corrupt; the transaction is rolled back.
 template <class W>
@@ -214,14 +215,26 @@ concept storage_writer = requires(W& w, std::string_view name, std::span<new_tas
     { w.forget(name) } -> std::same_as<bool>;
 };
 
+namespace detail {
+
+/// The least that transact() accepts: a function object that is only called. It need be neither copied nor moved.
+template <class W>
+struct transaction_archetype {
+    transaction_archetype() = delete;
+    transaction_archetype(transaction_archetype const&) = delete;
+    transaction_archetype& operator=(transaction_archetype const&) = delete;
+    void operator()(W&);
+};
+
+} // namespace detail
+
 /// Keeps tasks and hands each due task to one node at a time.
 ///
 ///  1. When transact() returns, every reader sees what `fn` wrote; where S::durable, so does the process after a crash,
 ///     and after a power cut what was committed `durable`. When it throws, nothing of it is to be seen.
 ///  2. `fn` is called once or more (again from the start after a rollback) and may be called on another thread; it
-///  calls
-///     the writer's verbs and nothing else of the storage. What it throws passes through to its own caller, and to no
-///     other that shares the commit.
+///     calls the writer's verbs and nothing else of the storage. What it throws passes through to its own caller, and
+///     to no other that shares the commit.
 ///  3. All members may be called from any thread at once.
 ///  4. upcoming() gives the claimable tasks of one lane in the order (run_at, id), strictly behind `after`, due by
 ///     `until`, at most `limit`.
@@ -232,10 +245,11 @@ concept storage_writer = requires(W& w, std::string_view name, std::span<new_tas
 /// Errors: error unavailable, outcome_unknown, disk_full, corrupt.
 template <class S>
 concept storage = std::movable<S> && storage_writer<typename S::writer> &&
-    requires(S& s, S const& c, void (&fn)(typename S::writer&), task_id id, std::string_view name, alarm const& after,
-             time_point t, std::size_t limit, task_filter const& filter) {
+    requires(S& s, S const& c, detail::transaction_archetype<typename S::writer>& fn, task_id id, std::string_view name,
+             alarm const& after, time_point t, std::size_t limit, task_filter const& filter) {
     { S::durable } -> std::convertible_to<bool>;
     { s.transact(commit::durable, fn) } -> std::same_as<void>;
+    { s.transact(commit::lazy, std::move(fn)) } -> std::same_as<void>;
     { c.find(id) } -> std::same_as<std::optional<task_record>>;
     { c.find_by_key(name) } -> std::same_as<std::optional<task_record>>;
     { c.list(filter, t) } -> std::same_as<std::vector<task_record>>;

@@ -180,13 +180,13 @@ inline std::vector<insertion> memory_storage::writer::insert(std::span<new_task 
 }
 
 inline insertion memory_storage::writer::insert_one(new_task const& task, time_point now, alarms& due) {
+    auto const* const kind = tables_.find_type(task.type);
+    if (kind == nullptr) throw error(errc::invalid_argument, "task type without a number of this store");
     row const* holder = task.key.empty() ? nullptr : tables_.find_by_key(task.key);
     if (holder == nullptr && !task.schedule.empty() && task.scheduled_at)
         holder = tables_.find_occurrence(task.schedule, *task.scheduled_at);
     if (holder != nullptr) return {holder->task.id, submit_outcome::kept, holder->task.state};
 
-    auto const* const kind = tables_.find_type(task.type);
-    if (kind == nullptr) throw error(errc::invalid_argument, "task type without a number of this store");
     row added;
     added.type = task.type;
     auto& record = added.task;
@@ -263,23 +263,17 @@ namespace detail {
 /// Where an outcome leads.
 constexpr task_state state_after(attempt_outcome outcome) noexcept {
     switch (outcome) {
-    case attempt_outcome::succeeded:
-        return task_state::succeeded;
-    case attempt_outcome::failed:
-        return task_state::failed;
+    case attempt_outcome::succeeded: return task_state::succeeded;
+    case attempt_outcome::failed: return task_state::failed;
     case attempt_outcome::exhausted:
-    case attempt_outcome::expired:
-        return task_state::dead;
-    case attempt_outcome::cancelled:
-        return task_state::cancelled;
-    case attempt_outcome::skipped:
-        return task_state::skipped;
+    case attempt_outcome::expired: return task_state::dead;
+    case attempt_outcome::cancelled: return task_state::cancelled;
+    case attempt_outcome::skipped: return task_state::skipped;
     case attempt_outcome::snoozed:
     case attempt_outcome::interrupted:
     case attempt_outcome::held:
     case attempt_outcome::released:
-    case attempt_outcome::crashed:
-        break;
+    case attempt_outcome::crashed: break;
     }
     return task_state::ready;
 }
@@ -327,25 +321,18 @@ inline std::optional<task_state> memory_storage::writer::settle_one(attempt_end 
             task.result = end.result;
             break;
         case attempt_outcome::failed:
-        case attempt_outcome::exhausted:
-            ++task.failures;
-            break;
-        case attempt_outcome::snoozed:
-            ++task.snoozes;
-            break;
+        case attempt_outcome::exhausted: ++task.failures; break;
+        case attempt_outcome::snoozed: ++task.snoozes; break;
         case attempt_outcome::held:
             task.held = true;
             ++task.interruptions;
             break;
         case attempt_outcome::interrupted:
-        case attempt_outcome::crashed:
-            ++task.interruptions;
-            break;
+        case attempt_outcome::crashed: ++task.interruptions; break;
         case attempt_outcome::cancelled:
         case attempt_outcome::skipped:
         case attempt_outcome::expired:
-        case attempt_outcome::released:
-            break;
+        case attempt_outcome::released: break;
         }
         if ((end.outcome == attempt_outcome::failed || end.outcome == attempt_outcome::snoozed) && end.retry_at) {
             task.run_at = *end.retry_at;
@@ -478,6 +465,7 @@ inline expiry memory_storage::writer::expire(time_point now, std::size_t limit) 
             answer.dead.push_back(late.task.id);
             rearm(late, answer.due);
         }
+        if (!deadlines.empty()) answer.next = deadlines.begin()->first;
         return answer;
     });
 }

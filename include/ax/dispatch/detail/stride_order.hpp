@@ -7,23 +7,20 @@
 //
 // Virtual time is kept at zero by subtracting it from every `due`, so nothing grows and nothing overflows. Three rules:
 //  (a) a class that has nothing to draw stays at least stride - 1 away: it earns nothing while idle;
-//  (b) a class that has something but is not allowed stays at least 1 away: it is first in line when it is allowed
-//  again
-//      and has no more than that one draw in advance;
+//  (b) a class that has something but is not allowed stays at least 1 away: when it is allowed again it is first in
+//      line, and has no more than that one draw in advance;
 //  (c) two draws of a class are at least a stride apart.
 //
 // The bound. Let c have something to draw and be allowed. Then every other class j is drawn at most ceil(w_j / w_c)
-// times before c is. Proof: draws happen at non-decreasing instants, none later than due(c), and by (c) a stride(j)
-// apart.
-//  - Counted from a draw of c, at 0: c is due at stride(c). If j wins ties against c, it was not due at 0 and free, or
-//  it would have
-//    been drawn: it is due at 1 or later, by (a), (b) and stride >= 2. So its draws lie in (0, stride(c)]. If c wins
-//    ties they lie in [0, stride(c)). Both are half open and hold at most ceil(stride(c) / stride(j)) instants.
-//  - c has just come, or is allowed again after others were drawn at a later instant than its last draw: it is due at
-//    most stride(c) - 1 from now, and [0, stride(c) - 1] holds at most ceil(stride(c) / stride(j)) instants. That is
-//    what the 1 in (a) is for.
-// stride(c) / stride(j) = w_j / w_c, exactly, since strides are whole: a stride rounded from a fixed scale would break
-// it.
+// times before c is. Proof: draws happen at non-decreasing instants, none later than due(c), and by (c) those of j are
+// at least stride(j) apart.
+//  - Counted from a draw of c, at 0: c is due at stride(c). Where j wins ties against c, j was not due at 0 as well, or
+//    it would have been drawn instead; unless it could not be drawn, and then (a), (b) and stride >= 2 put it at 1 or
+//    later. So its draws lie in (0, stride(c)]. Where c wins ties they lie in [0, stride(c)). Both are half open and
+//    hold at most ceil(stride(c) / stride(j)) draws.
+//  - Counted from a later instant at which c comes or is allowed again: it is then due in at most stride(c) - 1, and
+//    [0, stride(c) - 1] holds at most ceil(stride(c) / stride(j)) draws. That is what the 1 in (a) is for.
+// stride(c) / stride(j) is w_j / w_c exactly, since strides are whole; one rounded from a fixed scale breaks the bound.
 #pragma once
 
 #include "ax/core/error.hpp"

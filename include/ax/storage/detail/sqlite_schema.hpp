@@ -281,7 +281,7 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::in_flight_elsewhere,
      "SELECT id FROM ax_task WHERE state IN (2,3) AND state NOT IN (1,5) AND node <> ?1"},
     {sqlite_sql::overdue,
-     "SELECT id FROM ax_task WHERE deadline <= ?1 AND state IN (0,1,5) ORDER BY deadline, id LIMIT 1"},
+     "SELECT id, deadline FROM ax_task WHERE deadline <= ?1 AND state IN (0,1,5) ORDER BY deadline, id LIMIT 1"},
 
     {sqlite_sql::insert_attempt,
      "INSERT INTO ax_attempt (task, number, fence, node, started, ended, outcome, error, log) "

@@ -33,21 +33,8 @@
 
 namespace ax {
 
-/// What an acknowledged write survives.
-enum class durability_level : std::uint8_t {
-    full,   ///< a power cut
-    normal, ///< the end of the process; a power cut may take the latest second of writes, but damages nothing
-    off     ///< the end of the process; a power cut may destroy the whole store
-};
-
-/// The values of durability_level, as a caller writes them: `.durability = ax::durability::normal`.
-namespace durability {
-using enum durability_level;
-}
-
 /// How a SQLite store is opened. Every default is meant to be left alone.
 struct sqlite_settings {
-    durability_level durability = durability_level::full;
     std::size_t cache_bytes = std::size_t{64} << 20; ///< of the writing connection; each reader has an eighth of it
     std::size_t checkpoint_pages = 20'000;           ///< pages in the WAL at which it is copied back (80 MB of 4 KiB)
     time_span busy_limit = std::chrono::seconds{5};  ///< how long to wait for the host's own write transactions
@@ -172,10 +159,8 @@ class sqlite_store {
     bool was_clean() const noexcept { return was_clean_; }
 
     std::string description() const {
-        static constexpr char const* levels[] = {"full", "normal", "off"};
         return std::string("SQLite ") + sqlite3_libversion() + ", " + path_ + ", schema " +
-               std::to_string(sqlite_schema_version) + ", durability " +
-               levels[static_cast<std::size_t>(settings_.durability)];
+               std::to_string(sqlite_schema_version);
     }
 
     // ---- what commit_queue calls -----------------------------------------------------------------------------------
@@ -346,9 +331,7 @@ class sqlite_store {
     // ---- running ---------------------------------------------------------------------------------------------------
 
     void synchronise(bool durable) {
-        auto const wanted = settings_.durability == durability_level::off               ? "PRAGMA synchronous = OFF"
-                            : settings_.durability == durability_level::full && durable ? "PRAGMA synchronous = FULL"
-                                                                                        : "PRAGMA synchronous = NORMAL";
+        auto const* const wanted = durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
         if (wanted == synchronous_) return;
         sql_->execute(wanted);
         synchronous_ = wanted;

@@ -270,14 +270,15 @@ class sqlite_writer {
         check_open();
         expiry answer;
         while (answer.dead.size() < limit) {
-            auto const id = first_overdue(now);
-            auto* const task = id ? load(*id) : nullptr;
+            auto const late = first_deadline(now);
+            auto* const task = late ? load(late->first) : nullptr;
             if (task == nullptr) break;
             task->enter(task_state::dead, now);
             update(*task, "deadline passed");
             answer.dead.push_back(task->id);
             rearm(*task, answer.due);
         }
+        if (auto const next = first_deadline((time_point::max)())) answer.next = next->second;
         return answer;
     }
 
@@ -550,9 +551,11 @@ class sqlite_writer {
         promote(task->route_key);
     }
 
-    std::optional<task_id> first_overdue(time_point now) {
-        sqlite_run query(sql_, sqlite_sql::overdue, now);
-        return query.next() ? std::optional{query.as<task_id>(0)} : std::nullopt;
+    /// The waiting task with the earliest deadline, where that is not behind `until`.
+    std::optional<std::pair<task_id, time_point>> first_deadline(time_point until) {
+        sqlite_run query(sql_, sqlite_sql::overdue, until);
+        if (!query.next()) return std::nullopt;
+        return std::pair{query.as<task_id>(0), query.time(1)};
     }
 
     // ---- routes ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: MIT
+// A random life of a store, as plain data: what is done is decided before it is done, so that the same can be done to
+// any storage and written down when two of them disagree.
+#pragma once
+
+#include "conformance/support.hpp"
+
+#include "ax/storage/memory.hpp"
+
+#include <random>
+#include <sstream>
+
+namespace conformance {
+
+// ---- in words ------------------------------------------------------------------------------------------------------
+
+inline std::string show(ax::time_point t) { return std::to_string((t - t0).count()); }
+inline std::string show(std::optional<ax::time_point> const& t) { return t ? show(*t) : "-"; }
+
+/// Every field of a task, so that two that are shown alike are alike.
+inline std::string show(ax::task_record const& task) {
+    std::ostringstream out;
+    out << "task " << task.id << " type=" << task.type << " key=" << task.key << " " << to_string(task.state)
+        << " payload=" << task.payload << " run_at=" << show(task.run_at) << " attempts=" << task.attempts
+        << " failures=" << task.failures << " interruptions=" << task.interruptions << " snoozes=" << task.snoozes
+        << " last_error=" << task.last_error << " created=" << show(task.created) << " started=" << show(task.started)
+        << " finished=" << show(task.finished) << " " << task.node << " priority=" << int(task.priority)
+        << " route=" << task.route_key << "/" << int(task.route_order) << " order_at=" << show(task.order_at)
+        << " blocked=" << task.blocked << " held=" << task.held << " deadline=" << show(task.deadline)
+        << " retry=" << task.retry << " result=" << task.result << " schedule=" << task.schedule << "@"
+        << show(task.scheduled_at) << " version=" << task.version << " " << task.fence
+        << " changed=" << show(task.changed) << " first_started=" << show(task.first_started)
+        << " hold=" << task.hold_on_interrupt << " lonely=" << task.lonely << " unclean=" << task.unclean_ends << "/"
+        << task.lonely_deaths;
+    return out.str();
+}
+
+inline std::string show(ax::attempt_view const& attempt) {
+    std::ostringstream out;
+    out << "attempt " << attempt.number << " " << attempt.id << " " << attempt.node << " " << show(attempt.start)
+        << ".." << show(attempt.end) << " " << (attempt.outcome ? to_string(*attempt.outcome) : "-")
+        << " error=" << attempt.error << " log=" << attempt.log;
+    return out.str();
+}
+
+inline std::string show(ax::schedule_record const& schedule) {
+    std::ostringstream out;
+    out << "schedule " << schedule.name << " spec=" << schedule.spec << " type=" << std::uint32_t(schedule.type)
+        << " payload=" << schedule.payload << " next=" << show(schedule.next) << " last=" << show(schedule.last_nominal)
+        << "/" << schedule.last_task << " version=" << schedule.version << " fired=" << schedule.fired
+        << " skipped=" << schedule.skipped << " (" << schedule.last_skip << ") created=" << show(schedule.created);
+    return out.str();
+}
+
+inline std::string show(ax::insertion const& each) {
+    std::ostringstream out;
+    out << "insertion " << each.id << " outcome=" << int(each.outcome) << " " << to_string(each.state);
+    return out.str();
+}
+
+inline std::string show(ax::new_task const& task) {
+    std::ostringstream out;
+    out << "{type=" << std::uint32_t(task.type) << " key=" << task.key << " run_at=" << show(task.run_at)
+        << " delay=" << task.delay.count() << " route=" << task.route_key << "/" << int(task.route_order)
+        << " priority=" << int(task.priority) << " deadline=" << show(task.deadline) << " schedule=" << task.schedule
+        << "@" << show(task.scheduled_at) << "}";
+    return out.str();
+}
+
+// ---- what is done ---------------------------------------------------------------------------------------------------
+
+enum class verb {
+    type,
+    insert,
+    claim,
+    start,
+    settle,
+    reclaim,
+    cancel,
+    retry,
+    reschedule,
+    expire,
+    pause,
+    declare,
+    step,
+    forget
+};
+
+/// One call of a verb with all its arguments; a verb uses those it has.
+struct operation {
+    verb what = verb::insert;
+    ax::time_point now{};
+    std::vector<ax::new_task> tasks;
+    std::vector<ax::claim_request> requests;
+    ax::claim_terms claims;
+    std::vector<ax::start_mark> starts;
+    std::vector<ax::attempt_end> ends;
+    ax::reclaim_terms reclaims;
+    ax::task_id id{};
+    ax::type_number number{};
+    ax::time_point when{};
+    bool yes = false;
+    ax::schedule_record schedule;
+    ax::schedule_step step;
+    std::string name;
+};
+
+inline std::string show(operation const& op) {
+    std::ostringstream out;
+    out << "now=" << show(op.now) << " ";
+    switch (op.what) {
+    case verb::type: out << "type " << op.name; break;
+    case verb::insert:
+        out << "insert";
+        for (auto const& task : op.tasks) out << " " << show(task);
+        break;
+    case verb::claim:
+        out << "claim by " << op.claims.node << " until " << show(op.claims.until) << " suspects "
+            << op.claims.suspects;
+        for (auto const& request : op.requests) out << " " << request.id << (request.hold_on_interrupt ? "h" : "");
+        break;
+    case verb::start:
+        out << "start";
+        for (auto const& mark : op.starts) out << " " << mark.id << "/" << mark.fence << "@" << show(mark.at);
+        break;
+    case verb::settle:
+        out << "settle";
+        for (auto const& end : op.ends)
+            out << " " << end.id << "/" << end.fence << " " << to_string(end.outcome) << " started "
+                << show(end.started) << " ended " << show(end.ended) << " retry_at " << show(end.retry_at)
+                << " follow-ups " << end.follow_ups.size();
+        break;
+    case verb::reclaim: out << "reclaim by " << op.reclaims.node << " poison_after " << op.reclaims.poison_after; break;
+    case verb::cancel: out << "cancel " << op.id; break;
+    case verb::retry: out << "retry " << op.id; break;
+    case verb::reschedule: out << "reschedule " << op.id << " to " << show(op.when); break;
+    case verb::expire: out << "expire"; break;
+    case verb::pause: out << "pause " << std::uint32_t(op.number) << " " << op.yes; break;
+    case verb::declare: out << "declare " << show(op.schedule); break;
+    case verb::step:
+        out << "step " << op.step.name << " version " << op.step.version << " next " << show(op.step.next)
+            << " skipped " << op.step.skipped << (op.step.skip_if_unfinished ? " if finished " : " ")
+            << (op.step.occurrence ? show(*op.step.occurrence) : "");
+        break;
+    case verb::forget: out << "forget " << op.name; break;
+    }
+    return out.str();
+}
+
+/// What a verb answered: in words, and the alarms apart, since they are compared as a set.
+struct reply {
+    std::string text;
+    ax::alarms due;
+};
+
+template <class Writer>
+reply perform(Writer& writer, operation const& op) {
+    std::ostringstream out;
+    reply answer;
+    auto const tell = [&](ax::change const& change) {
+        out << "change " << int(change.outcome);
+        if (change.outcome != change_outcome::unknown) out << " " << to_string(change.state);
+        answer.due = change.due;
+    };
+    switch (op.what) {
+    case verb::type: out << std::uint32_t(writer.type(op.name)); break;
+    case verb::insert:
+        for (auto const& each : writer.insert(op.tasks, op.now, answer.due)) out << show(each) << "\n";
+        break;
+    case verb::claim: {
+        auto const taken = writer.claim(op.requests, op.claims);
+        for (auto const& task : taken.claimed) out << show(task) << "\n";
+        for (auto const id : taken.suspects) out << "suspect " << id << "\n";
+        break;
+    }
+    case verb::start: writer.start(op.starts, op.now); break;
+    case verb::settle: {
+        auto const settled = writer.settle(op.ends, op.now);
+        for (std::size_t i = 0; i < settled.accepted.size(); ++i)
+            out << (settled.accepted[i] ? to_string(settled.states.at(i)) : "refused") << " ";
+        answer.due = settled.due;
+        break;
+    }
+    case verb::reclaim: {
+        auto reclaimed = writer.reclaim(op.reclaims);
+        std::sort(reclaimed.poisoned.begin(), reclaimed.poisoned.end());
+        out << "reclaimed " << reclaimed.reclaimed << " held " << reclaimed.held << " poisoned";
+        for (auto const id : reclaimed.poisoned) out << " " << id;
+        break;
+    }
+    case verb::cancel: tell(writer.cancel(op.id, op.now)); break;
+    case verb::retry: tell(writer.retry(op.id, op.now)); break;
+    case verb::reschedule: tell(writer.reschedule(op.id, op.when, op.now)); break;
+    case verb::expire: {
+        auto expired = writer.expire(op.now, 100'000);
+        std::sort(expired.dead.begin(), expired.dead.end());
+        for (auto const id : expired.dead) out << "dead " << id << " ";
+        answer.due = expired.due;
+        break;
+    }
+    case verb::pause: writer.pause(op.number, op.yes); break;
+    case verb::declare: out << show(writer.declare(op.schedule, op.now)); break;
+    case verb::step: {
+        auto const stepped = writer.step(op.step, op.now);
+        out << stepped.accepted << " " << show(stepped.record);
+        if (stepped.occurrence) out << " " << show(*stepped.occurrence);
+        answer.due = stepped.due;
+        break;
+    }
+    case verb::forget: out << writer.forget(op.name); break;
+    }
+    answer.text = out.str();
+    return answer;
+}
+
+/// Thrown by a transaction that is to be undone.
+struct undo_this {};
+
+/// Runs the operations in one transaction.
+/// @return  One reply each; they are given even where the transaction is undone in the end.
+template <class Storage>
+std::vector<reply> perform_all(Storage& store, std::vector<operation> const& ops, bool undone) {
+    std::vector<reply> answers;
+    try {
+        store.transact(ax::commit::lazy, [&](typename Storage::writer& writer) {
+            answers.clear(); // it may be run more than once
+            for (auto const& op : ops) answers.push_back(perform(writer, op));
+            if (undone) throw undo_this{};
+        });
+    } catch (undo_this const&) {
+    }
+    return answers;
+}
+
+// ---- what is to be done next ----------------------------------------------------------------------------------------
+
+/// Draws operations that make sense for the present state of a store often enough to get far, and senseless ones often
+/// enough to be refused. Names, keys and routes are few, so that they meet.
+class walk {
+  public:
+    explicit walk(std::uint32_t seed) : random_(seed) {}
+
+    ax::time_point now() const { return now_; }
+
+    /// @param model  The store as it is; only read.
+    std::vector<operation> next(ax::memory_storage const& model) {
+        pass_time();
+        std::vector<operation> ops;
+        if (first_) {
+            first_ = false;
+            for (auto const* name : {"probe", "close-order", "\xF0\x9F\x90\xA2"}) {
+                operation op;
+                op.what = verb::type;
+                op.name = name;
+                op.now = now_;
+                ops.push_back(op);
+            }
+            return ops;
+        }
+        auto const count = one_in(4) ? 1 + below(4) : 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            ops.push_back(draw(model));
+            if (ops.back().what == verb::claim && one_in(4)) ops.push_back(end_in_same_commit(model, ops.back()));
+        }
+        return ops;
+    }
+
+    bool one_in(std::size_t n) { return below(n) == 0; }
+
+  private:
+    std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); } // the same on every machine
+
+    void pass_time() {
+        if (one_in(40))
+            now_ += 1h;
+        else if (one_in(40))
+            now_ -= 7s; // clocks step back
+        else
+            now_ += std::chrono::milliseconds{below(2'000)};
+    }
+
+    ax::time_point some_time() {
+        switch (below(6)) {
+        case 0: return now_;
+        case 1: return now_ - std::chrono::seconds{below(5)};
+        case 2: return t0 + std::chrono::seconds{below(100)};
+        default: return now_ + std::chrono::seconds{below(10)};
+        }
+    }
+
+    ax::task_id some_task(ax::memory_storage const& model) {
+        auto const latest = model.list({}, now_);
+        if (latest.empty() || one_in(50)) return ax::task_id{below(10'000)};
+        auto const last = static_cast<std::size_t>(to_number(latest.front().id));
+        auto const reach = one_in(10) ? last : (std::min)(last, std::size_t{40});
+        return ax::task_id{last - below(reach)};
+    }
+
+    ax::task_id some_in(ax::memory_storage const& model, std::initializer_list<task_state> states) {
+        ids found;
+        for (auto const state : states) {
+            ax::task_filter filter;
+            filter.state = state;
+            filter.limit = 10;
+            for (auto const& task : model.list(filter, now_)) found.push_back(task.id);
+        }
+        return found.empty() ? some_task(model) : found[below(found.size())];
+    }
+
+    /// Tasks that have been lost before are claimed more often than others and settled less often, so that some of them
+    /// are lost again and again.
+    ax::task_id some_to_claim(ax::memory_storage const& model) {
+        if (one_in(2)) {
+            ax::task_filter filter;
+            filter.state = task_state::ready;
+            for (auto const& task : model.list(filter, now_))
+                if (task.unclean_ends > 0 && !one_in(3)) return task.id;
+        }
+        return some_in(model, {task_state::ready, task_state::failed});
+    }
+
+    ax::task_id some_to_settle(ax::memory_storage const& model) {
+        auto const id = some_in(model, {task_state::dispatched, task_state::running});
+        auto const task = model.find(id);
+        return task && task->unclean_ends > 0 && !one_in(3) ? some_in(model, {task_state::running}) : id;
+    }
+
+    ax::new_task some_new_task() {
+        ax::new_task task;
+        task.type = ax::type_number{static_cast<std::uint32_t>(1 + below(3))};
+        task.payload = one_in(3) ? std::string("\0\xFF{}", 4) : std::string{};
+        if (one_in(3)) task.key = "key-" + std::to_string(below(60));
+        if (one_in(2))
+            task.run_at = some_time();
+        else
+            task.delay = std::chrono::milliseconds{below(5'000)};
+        task.priority = static_cast<ax::priority_class>(below(4));
+        if (one_in(2)) task.route_key = "route-" + std::to_string(below(6));
+        task.route_order = one_in(2) ? ax::route_ordering::relaxed : ax::route_ordering::strict;
+        if (one_in(5)) task.deadline = some_time() + 20s;
+        if (one_in(9)) task.retry = "fixed(1s)";
+        return task;
+    }
+
+    ax::node_id some_node() { return ax::node_id{1 + below(3)}; }
+
+    ax::attempt_end some_end(ax::memory_storage const& model) {
+        auto const id = some_to_settle(model);
+        auto const task = model.find(id);
+        ax::attempt_end end;
+        end.id = id;
+        end.fence = task ? task->fence : ax::fence_token{1};
+        if (one_in(10)) end.fence = ax::fence_token{to_number(end.fence) - 1};
+        end.outcome = one_in(3) ? attempt_outcome::succeeded : static_cast<attempt_outcome>(below(10)); // never crashed
+        end.ended = now_;
+        if (end.outcome != attempt_outcome::released) end.started = now_ - 10ms;
+        if (end.outcome == attempt_outcome::failed || end.outcome == attempt_outcome::snoozed)
+            end.retry_at = some_time();
+        if (one_in(2)) end.error = "error " + std::to_string(below(9));
+        if (one_in(4)) end.log = std::string("log\0\xF0\x9F\x90\xA2", 8);
+        if (one_in(4)) end.result = "{}";
+        if (one_in(4)) end.follow_ups.push_back(some_new_task());
+        return end;
+    }
+
+    /// An end of what `claim` is about to take; the fence is the version that it will write.
+    operation end_in_same_commit(ax::memory_storage const& model, operation const& claim) {
+        operation op;
+        op.what = verb::settle;
+        op.now = now_;
+        op.ends.push_back(some_end(model));
+        op.ends[0].id = claim.requests[0].id;
+        auto const task = model.find(op.ends[0].id);
+        op.ends[0].fence = ax::fence_token{task ? task->version + 1 : 1};
+        return op;
+    }
+
+    operation draw(ax::memory_storage const& model) {
+        operation op;
+        op.now = now_;
+        auto const dice = below(100);
+        if (dice < 12) {
+            op.what = verb::insert;
+            for (auto n = 1 + below(3); n > 0; --n) op.tasks.push_back(some_new_task());
+            if (one_in(10)) {
+                op.tasks[0].schedule = "schedule-0";
+                op.tasks[0].scheduled_at = t0 + std::chrono::seconds{30 * below(20)};
+            }
+        } else if (dice < 42) {
+            op.what = verb::claim;
+            op.claims = {some_node(), now_, now_ + std::chrono::milliseconds{below(100)}, below(2)};
+            for (auto n = 1 + below(4); n > 0; --n) op.requests.push_back({some_to_claim(model), one_in(4)});
+        } else if (dice < 50) {
+            op.what = verb::start;
+            auto const id = some_in(model, {task_state::dispatched});
+            auto const task = model.find(id);
+            op.starts.push_back({id, task && !one_in(10) ? task->fence : ax::fence_token{1}, now_});
+        } else if (dice < 73) {
+            op.what = verb::settle;
+            for (auto n = 1 + below(3); n > 0; --n) op.ends.push_back(some_end(model));
+        } else if (dice < 78) {
+            op.what = verb::reclaim;
+            op.reclaims = {some_node(), 1 + below(3), now_};
+        } else if (dice < 81) {
+            op.what = verb::cancel;
+            op.id = some_task(model);
+        } else if (dice < 86) {
+            op.what = verb::retry;
+            op.id = one_in(2) ? some_task(model)
+                              : some_in(model, {task_state::dead, task_state::cancelled, task_state::ready});
+        } else if (dice < 89) {
+            op.what = verb::reschedule;
+            op.id = some_task(model);
+            op.when = some_time();
+        } else if (dice < 91) {
+            op.what = verb::expire;
+        } else if (dice < 92) {
+            op.what = verb::pause;
+            op.number = ax::type_number{static_cast<std::uint32_t>(1 + below(4))};
+            op.yes = one_in(2);
+        } else if (dice < 93) {
+            op.what = verb::type;
+            op.name = "type-" + std::to_string(below(9));
+        } else if (dice < 95) {
+            op.what = verb::declare;
+            op.schedule.name = "schedule-" + std::to_string(below(3));
+            op.schedule.spec = "every " + std::to_string(below(2)) + "s";
+            op.schedule.type = ax::type_number{1};
+            op.schedule.payload = std::string("\0", 1);
+            op.schedule.next = t0 + std::chrono::seconds{30 * below(20)};
+        } else if (dice < 99) {
+            op.what = verb::step;
+            auto const schedules = model.schedules();
+            op.step.name = "schedule-" + std::to_string(below(3));
+            for (auto const& each : schedules)
+                if (each.name == op.step.name) {
+                    op.step.version = one_in(8) ? each.version - 1 : each.version;
+                    if (!one_in(4) && each.next) {
+                        op.step.occurrence = some_new_task();
+                        op.step.occurrence->schedule = each.name;
+                        op.step.occurrence->scheduled_at = *each.next;
+                    }
+                    if (each.next || one_in(2)) op.step.next = each.next.value_or(t0) + 30s;
+                }
+            op.step.skip_if_unfinished = one_in(2);
+            op.step.skipped = one_in(4) ? 1 + below(3) : 0;
+            op.step.skip_reason = "late";
+        } else {
+            op.what = verb::forget;
+            op.name = "schedule-" + std::to_string(below(4));
+        }
+        return op;
+    }
+
+    std::mt19937 random_; // its sequence is fixed by the standard; the distributions are not
+    ax::time_point now_ = t0;
+    bool first_ = true;
+};
+
+} // namespace conformance
