@@ -185,8 +185,13 @@ struct clock_that_moves_when_read : clock_archetype {
 static_assert(!ax::clock<clock_that_moves_when_read>);
 
 struct clock_of_nanoseconds : clock_archetype {
-    std::chrono::system_clock::time_point now() const;
+    std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds> now() const;
 };
-static_assert(!ax::clock<clock_of_nanoseconds>);
+static_assert(ax::clock<clock_of_nanoseconds>);
+
+struct clock_that_runs_from_boot : clock_archetype {
+    std::chrono::steady_clock::time_point now() const; // due times are wall time
+};
+static_assert(!ax::clock<clock_that_runs_from_boot>);
 
 } // namespace archetypes

@@ -28,7 +28,7 @@ namespace ax {
 /// Models ax::storage. Ids rise from 1 in the order of insertion, type numbers from 1 in the order of first use.
 ///
 /// Complexity: every verb O(log n) for each task named; upcoming() and expire() besides that O(tasks given); list() and
-///             schedules() O(tasks or schedules kept). Nothing is ever removed: about 600 bytes a task and 150 an
+///             schedules() O(tasks or schedules kept). Nothing is ever removed: about 650 bytes a task and 130 an
 ///             attempt.
 /// Threads:    safe; one mutex. `fn` of transact() runs on the calling thread with it held, and must call nothing of
 /// the

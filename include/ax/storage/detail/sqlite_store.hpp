@@ -169,12 +169,12 @@ class sqlite_store {
         if (durable || ++unchecked_ >= 32) check_files();
         synchronise(durable);
         sqlite_run(*sql_, sqlite_sql::begin_write).finish();
-        session_->began();
     }
 
     void finish() {
         if (sql_->has_failed() || !sql_->in_transaction()) sql_->throw_first_failure();
         sqlite_run(*sql_, sqlite_sql::commit).finish();
+        session_->committed();
     }
 
     void undo() noexcept {

@@ -71,7 +71,7 @@ class sqlite_session {
     sqlite_connection& connection() noexcept { return connection_; }
     sqlite_type_names& names() noexcept { return names_; }
 
-    void began() noexcept { ids_before_ = ids_; }
+    void committed() noexcept { ids_before_ = ids_; }
     void undone() noexcept {
         ids_ = ids_before_;
         names_.clear(); // a type of the undone transaction may come back under another number
@@ -116,7 +116,7 @@ class sqlite_session {
     sqlite_connection& connection_;
     sqlite_type_names names_;
     ids ids_;
-    ids ids_before_;
+    ids ids_before_; ///< as of the latest commit
     sqlite_task_row scratch_;
 };
 
