@@ -221,6 +221,26 @@ void changes() {
         w.finish(dispatched, attempt_outcome::interrupted, t0 + 1h); // waits again
         CHECK(w.expire(t0 + 1h).dead == ids{dispatched.id});
     }
+    SECTION("expire tells the earliest deadline that is left") {
+        CHECK_FALSE(w.expire(t0).next.has_value());
+        w.add(); // no deadline
+        auto made = w.task();
+        made.deadline = t0 + 20s;
+        auto const later = w.add(made);
+        made.deadline = t0 + 10s;
+        auto const sooner = w.add(made);
+        made.deadline = t0 + 5s;
+        w.take(w.add(made)); // in flight: its handler's business
+        CHECK(w.expire(t0).next == t0 + 10s);
+        CHECK(w.expire(t0 + 20s, 1).next == t0 + 20s); // overdue and left over
+        w.cancel(later);
+        CHECK_FALSE(w.expire(t0).next.has_value());
+        w.retry(later, t0 + 1s);
+        CHECK(w.expire(t0 + 1s).next == t0 + 20s);
+        CHECK(w.state(sooner) == task_state::dead);
+        CHECK(w.expire(t0 + 20s).dead == ids{later});
+        CHECK_FALSE(w.expire(t0 + 20s).next.has_value());
+    }
     SECTION("expire is bounded") {
         auto made = w.task();
         made.deadline = t0;

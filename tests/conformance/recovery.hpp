@@ -124,6 +124,32 @@ void recovery() {
         CHECK(w.store.history(id).size() == 5);
         CHECK(w.store.history(id).back().outcome == attempt_outcome::crashed);
     }
+    SECTION("a clean end in between forgets the deaths before it") {
+        auto const id = w.add();
+        for (int i = 0; i < 3; ++i) { // twice among others, once alone
+            w.take(id);
+            w.reclaim(t0, node_b, 2);
+        }
+        CHECK(w.get(id).lonely_deaths == 1);
+        w.finish(w.take(id), attempt_outcome::interrupted);
+        CHECK(w.get(id).lonely_deaths == 0);
+        for (int i = 0; i < 3; ++i) {
+            w.take(id);
+            CHECK(w.reclaim(t0, node_b, 2).poisoned.empty());
+        }
+        CHECK(w.get(id).lonely_deaths == 1);
+    }
+    SECTION("a claim given back is no clean end") {
+        auto const id = w.add();
+        for (int i = 0; i < 3; ++i) {
+            w.take(id);
+            w.reclaim(t0, node_b, 2);
+        }
+        w.finish(w.take(id), attempt_outcome::released);
+        CHECK(w.get(id).lonely_deaths == 1);
+        w.take(id);
+        CHECK(w.reclaim(t0, node_b, 2).poisoned == ids{id});
+    }
     SECTION("poison goes before waiting for a person") {
         auto const id = w.add();
         for (int i = 0; i < 2; ++i) {

@@ -119,16 +119,50 @@ void transactions() {
         CHECK(w.store.schedules()[0].version == 1);
         CHECK(w.store.schedules()[0].spec == "every 30s");
 
-        // and all of it can still be done
-        CHECK(w.type("other") == ax::type_number{2});
+        // and all of it can still be done, though others have come in between
+        CHECK(w.type("in between") == ax::type_number{2});
+        CHECK(w.type("other") == ax::type_number{3});
         auto keyed = w.task();
         keyed.key = "k";
-        keyed.schedule = "nightly";
-        keyed.scheduled_at = t0;
-        CHECK(w.insert({keyed}).at(0).outcome == submit_outcome::inserted);
+        auto occurrence = w.task();
+        occurrence.schedule = "nightly";
+        occurrence.scheduled_at = t0;
+        auto const answer = w.insert({w.task(), keyed, occurrence, keyed, occurrence});
+        REQUIRE(answer.size() == 5);
+        CHECK(answer[1].outcome == submit_outcome::inserted);
+        CHECK(answer[2].outcome == submit_outcome::inserted);
+        CHECK(answer[3].outcome == submit_outcome::kept);
+        CHECK(answer[3].id == answer[1].id);
+        CHECK(answer[4].outcome == submit_outcome::kept);
+        CHECK(answer[4].id == answer[2].id);
+        CHECK(w.store.find_by_key("k")->id == answer[1].id);
         w.finish(claimed, attempt_outcome::succeeded);
         w.finish(lost, attempt_outcome::succeeded);
         CHECK(w.expire(t0).dead == ids{dying});
+    }
+    SECTION("a verb that is refused does nothing of its own, and the transaction can go on") {
+        auto wrong = w.task();
+        wrong.type = ax::type_number{77};
+        ax::task_id before{};
+        ax::task_id after{};
+        bool refused = false;
+        w.store.transact(ax::commit::lazy, [&](writer& verbs) {
+            ax::alarms due;
+            before = verbs.insert(std::vector{w.task("before")}, t0, due).at(0).id;
+            auto lost = w.task("lost");
+            lost.key = "k";
+            try {
+                verbs.insert(std::vector{lost, wrong}, t0, due);
+            } catch (ax::error const& fault) {
+                refused = fault.kind() == ax::errc::invalid_argument;
+            }
+            after = verbs.insert(std::vector{w.task("after")}, t0, due).at(0).id;
+        });
+        CHECK(refused);
+        CHECK(w.get(before).payload == "before");
+        CHECK(w.get(after).payload == "after");
+        CHECK(w.store.list({}, t0).size() == 2);
+        CHECK_FALSE(w.store.find_by_key("k").has_value());
     }
     SECTION("a throw after a throw, and a success after that") {
         for (int i = 0; i < 3; ++i) {

@@ -195,6 +195,7 @@ reply perform(Writer& writer, operation const& op) {
         auto expired = writer.expire(op.now, 100'000);
         std::sort(expired.dead.begin(), expired.dead.end());
         for (auto const id : expired.dead) out << "dead " << id << " ";
+        out << "next " << show(expired.next);
         answer.due = expired.due;
         break;
     }
@@ -270,21 +271,24 @@ class walk {
   private:
     std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); } // the same on every machine
 
+    /// A length of time below `n` beats. All instants fall on beats, so that they meet.
+    ax::duration beats(std::size_t n) { return 250ms * static_cast<int>(below(n)); }
+
     void pass_time() {
         if (one_in(40))
             now_ += 1h;
         else if (one_in(40))
             now_ -= 7s; // clocks step back
         else
-            now_ += std::chrono::milliseconds{below(2'000)};
+            now_ += beats(9);
     }
 
     ax::time_point some_time() {
         switch (below(6)) {
         case 0: return now_;
-        case 1: return now_ - std::chrono::seconds{below(5)};
+        case 1: return now_ - beats(20);
         case 2: return t0 + std::chrono::seconds{below(100)};
-        default: return now_ + std::chrono::seconds{below(10)};
+        default: return now_ + beats(40);
         }
     }
 
@@ -333,11 +337,11 @@ class walk {
         if (one_in(2))
             task.run_at = some_time();
         else
-            task.delay = std::chrono::milliseconds{below(5'000)};
+            task.delay = beats(20);
         task.priority = static_cast<ax::priority_class>(below(4));
         if (one_in(2)) task.route_key = "route-" + std::to_string(below(6));
         task.route_order = one_in(2) ? ax::route_ordering::relaxed : ax::route_ordering::strict;
-        if (one_in(5)) task.deadline = some_time() + 20s;
+        if (one_in(4)) task.deadline = some_time() + beats(40);
         if (one_in(9)) task.retry = "fixed(1s)";
         return task;
     }
@@ -352,8 +356,8 @@ class walk {
         end.fence = task ? task->fence : ax::fence_token{1};
         if (one_in(10)) end.fence = ax::fence_token{to_number(end.fence) - 1};
         end.outcome = one_in(3) ? attempt_outcome::succeeded : static_cast<attempt_outcome>(below(10)); // never crashed
-        end.ended = now_;
-        if (end.outcome != attempt_outcome::released) end.started = now_ - 10ms;
+        end.ended = now_ - 5ms * static_cast<int>(below(3)); // before it is recorded
+        if (end.outcome != attempt_outcome::released) end.started = end.ended - 10ms;
         if (end.outcome == attempt_outcome::failed || end.outcome == attempt_outcome::snoozed)
             end.retry_at = some_time();
         if (one_in(2)) end.error = "error " + std::to_string(below(9));
@@ -388,7 +392,7 @@ class walk {
             }
         } else if (dice < 42) {
             op.what = verb::claim;
-            op.claims = {some_node(), now_, now_ + std::chrono::milliseconds{below(100)}, below(2)};
+            op.claims = {some_node(), now_, now_ + beats(4), below(3)};
             for (auto n = 1 + below(4); n > 0; --n) op.requests.push_back({some_to_claim(model), one_in(4)});
         } else if (dice < 50) {
             op.what = verb::start;
@@ -425,8 +429,8 @@ class walk {
             op.what = verb::declare;
             op.schedule.name = "schedule-" + std::to_string(below(3));
             op.schedule.spec = "every " + std::to_string(below(2)) + "s";
-            op.schedule.type = ax::type_number{1};
-            op.schedule.payload = std::string("\0", 1);
+            op.schedule.type = ax::type_number{static_cast<std::uint32_t>(1 + below(2))};
+            op.schedule.payload = std::string("\0\0", 1 + below(2));
             op.schedule.next = t0 + std::chrono::seconds{30 * below(20)};
         } else if (dice < 99) {
             op.what = verb::step;

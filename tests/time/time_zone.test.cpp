@@ -161,15 +161,9 @@ TEST_CASE("time_zone shows the wall time that the zone database shows", "[time]"
         auto const found = zone.resolve(t);
         using kind = cctz::time_zone::civil_lookup;
         switch (lookup.kind) {
-        case kind::UNIQUE:
-            same = same && found.kind == ax::local_kind::unique;
-            break;
-        case kind::SKIPPED:
-            same = same && found.kind == ax::local_kind::skipped;
-            break;
-        case kind::REPEATED:
-            same = same && found.kind == ax::local_kind::repeated;
-            break;
+        case kind::UNIQUE: same = same && found.kind == ax::local_kind::unique; break;
+        case kind::SKIPPED: same = same && found.kind == ax::local_kind::skipped; break;
+        case kind::REPEATED: same = same && found.kind == ax::local_kind::repeated; break;
         }
         auto const first = lookup.kind == kind::SKIPPED ? lookup.trans : lookup.pre;
         same = same && reference_instant(found.first) == first;

@@ -94,12 +94,13 @@ class timing_wheel {
     /// Errors:     std::bad_alloc, or what moving the payload throws; the wheel is then as it was.
     handle schedule(time_point deadline, Payload payload) {
         auto const due = to_tick(deadline);
-        auto const [index, record] = slab_.insert(std::move(payload));
-        auto const generation = record->generation;
+        auto const record = slab_.insert(std::move(payload));
+        auto const index = record.index();
+        auto const generation = record.generation();
         try {
             file({due, index, generation});
         } catch (...) {
-            discard(index, record);
+            discard(record);
             throw;
         }
         ++live_;
@@ -112,14 +113,14 @@ class timing_wheel {
     /// @return     False if it has fired, was cancelled before or never existed; that is harmless.
     /// Complexity: O(1), amortised. Does not allocate.
     bool cancel(handle timer) noexcept {
-        auto* const record = slab_.find_any(timer.index_, timer.generation_);
-        if (record == nullptr) return false;
-        ++record->generation; // from here on the timer is gone, also for a destructor that looks
+        if (!slab_.known(timer.index_, timer.generation_)) return false;
+        auto const record = slab_[timer.index_];
         --live_;
         ++operations_;
+        ++record.generation(); // from here on the timer is gone, also for a destructor that looks
         count_dead();
-        record->payload.~Payload();
-        slab_.release(timer.index_);
+        record.payload().~Payload();
+        slab_.release(record);
         return true;
     }
 
@@ -130,18 +131,18 @@ class timing_wheel {
     /// Complexity: O(1), amortised.
     /// Errors:     std::bad_alloc; nothing has changed then.
     bool reschedule(handle& timer, time_point deadline) {
-        auto* const record = slab_.find_any(timer.index_, timer.generation_);
-        if (record == nullptr) return false;
-        if (record->generation + 1 == slab::last_generation) { // this record retires: move to another one
-            pool_.reserve(1);                                  // so that only the next line may fail
-            auto const [index, fresh] = slab_.insert(std::move(record->payload));
-            file({to_tick(deadline), index, fresh->generation});
+        if (!slab_.known(timer.index_, timer.generation_)) return false;
+        auto const record = slab_[timer.index_];
+        if (record.generation() + 1 == slab::last_generation) { // this record retires: move to another one
+            pool_.reserve(1);                                   // so that only the next line may fail
+            auto const fresh = slab_.insert(std::move(record.payload()));
+            file({to_tick(deadline), fresh.index(), fresh.generation()});
             ++live_;
-            cancel(std::exchange(timer, {index, fresh->generation}));
+            cancel(std::exchange(timer, {fresh.index(), fresh.generation()}));
             return true;
         }
-        file({to_tick(deadline), timer.index_, record->generation + 1});
-        timer.generation_ = ++record->generation;
+        file({to_tick(deadline), timer.index_, record.generation() + 1});
+        timer.generation_ = ++record.generation();
         ++operations_;
         count_dead();
         return true;
@@ -179,10 +180,15 @@ class timing_wheel {
         collect_overdue();
         now_ = target;
         std::size_t fired = 0;
-        do fired += fire_current(fire);
-        while (next_tick());
-        position_ = now_;
-        return fired;
+        for (;;) {
+            auto const next = first_slot();
+            if (!next || next->start > now_) break;
+            fired += fire_until(next->start, fire);
+            if (!slots_[next->at].empty()) open(*next); // unless `fire` has cancelled all that was in it
+        }
+        position_ =
+            now_; // before the rest fires, so that what `fire` schedules has its place by where the wheel will stand
+        return fired + fire_until(now_, fire);
     }
 
     /// The deadline of the earliest timer, or nothing if there is none: advance() has nothing to fire before it.
@@ -195,18 +201,20 @@ class timing_wheel {
     std::optional<time_point> next_expiry() const noexcept {
         if (live_ == 0) return std::nullopt;
         auto earliest = std::optional<std::uint64_t>{};
-        auto const consider = [&](detail::entry_list const& list, bool sorted) {
-            auto const found = earliest_in(list, sorted);
+        auto const consider = [&](std::optional<std::uint64_t> found) {
             if (found && (!earliest || *found < *earliest)) earliest = found;
             return found.has_value();
         };
-        consider(current_, true);
-        consider(overdue_, false);
+        current_.visit([&](detail::wheel_entry const& e) { // in order: the first that is alive
+            return !consider(slab_.alive(e.index, e.generation) ? std::optional(e.due) : std::nullopt);
+        });
+        consider(earliest_in(overdue_, false));
         for (auto rest = used_levels_; rest != 0; rest &= rest - 1) {
             auto const level = static_cast<unsigned>(std::countr_zero(rest));
             for (auto bits = occupied_[level]; bits != 0; bits &= bits - 1) {
                 auto const digit = static_cast<unsigned>(std::countr_zero(bits));
-                if (consider(slots_[level * slots_per_level + digit], level == 0)) return to_time(*earliest);
+                if (consider(earliest_in(slots_[level * slots_per_level + digit], level == 0)))
+                    return to_time(*earliest);
             }
         }
         return earliest ? std::optional(to_time(*earliest)) : std::nullopt;
@@ -227,7 +235,13 @@ class timing_wheel {
         auto all = take_all();
         now_ = target;
         position_ = target;
-        refile(all);
+        all.drain(pool_, [this](detail::wheel_entry const& entry) {
+            if (slab_.alive(entry.index, entry.generation)) {
+                file(entry);
+            } else {
+                --dead_;
+            }
+        });
         pool_.trim();
     }
 
@@ -241,9 +255,9 @@ class timing_wheel {
         while (!current_.empty()) {
             auto const entry = current_.front();
             current_.pop_front(pool_);
-            if (auto* const record = slab_.find(entry.index, entry.generation); record != nullptr) {
+            if (slab_.alive(entry.index, entry.generation)) {
                 --live_;
-                discard(entry.index, record);
+                discard(slab_[entry.index]);
             } else {
                 --dead_;
             }
@@ -263,26 +277,29 @@ class timing_wheel {
         std::size_t dead = 0;
         std::size_t chunks = 0;
         bool good = position_ <= now_;
-        auto const check = [&](detail::entry_list const& list, auto&& placed) {
+        auto const check = [&](detail::entry_queue const& queue, auto&& placed) {
             std::size_t entries = 0;
-            list.visit([&](detail::wheel_entry const& e) {
-                auto const is_alive = slab_.find(e.index, e.generation) != nullptr;
-                good = good && (!is_alive || (e.due >= list.earliest().due && placed(e.due)));
+            queue.visit([&](detail::wheel_entry const& e) {
+                auto const is_alive = slab_.alive(e.index, e.generation);
+                good = good && (!is_alive || placed(e.due));
                 ++(is_alive ? alive : dead);
                 ++entries;
                 return true;
             });
-            good = good && entries == list.size();
-            chunks += list.chunks();
+            good = good && entries == queue.size();
+            chunks += queue.chunks();
         };
-        check(current_, [&](std::uint64_t due) { return due <= position_; });
-        check(overdue_, [&](std::uint64_t due) { return due <= now_; });
+        std::uint64_t last = 0;
+        check(current_, [&](std::uint64_t due) { return std::exchange(last, due) <= due; });
+        check(overdue_.queue(), [&](std::uint64_t due) { return due <= now_ && due >= overdue_.earliest().due; });
         for (unsigned level = 0; level != levels; ++level) {
             for (unsigned digit = 0; digit != slots_per_level; ++digit) {
                 auto const at = level * slots_per_level + digit;
                 auto const& list = slots_[at];
                 good = good && list.empty() == ((occupied_[level] >> digit & 1) == 0);
-                check(list, [&](std::uint64_t due) { return due >= position_ && slot_of(due) == at; });
+                check(list.queue(), [&](std::uint64_t due) {
+                    return due >= position_ && slot_of(due) == at && due >= list.earliest().due;
+                });
             }
             good = good && (occupied_[level] != 0) == ((used_levels_ >> level & 1) != 0);
         }
@@ -293,7 +310,7 @@ class timing_wheel {
     friend struct detail::timing_wheel_peer; // of the tests
 
     using slab = detail::timer_slab<Payload>;
-    using record_type = typename slab::record;
+    using reference = typename slab::reference;
 
     static constexpr unsigned bits_per_level = 6;
     static constexpr unsigned slots_per_level = 1U << bits_per_level;
@@ -330,111 +347,109 @@ class timing_wheel {
         used_levels_ |= 1U << level;
     }
 
-    detail::entry_list take_slot(unsigned level, unsigned digit) noexcept {
+    /// The entries of a slot, for an owner who leaves nothing of them there.
+    detail::entry_queue& take_slot(unsigned level, unsigned digit) noexcept {
         occupied_[level] &= ~(std::uint64_t{1} << digit);
         if (occupied_[level] == 0) used_levels_ &= ~(1U << level);
-        return std::exchange(slots_[level * slots_per_level + digit], {});
+        return slots_[level * slots_per_level + digit].take();
     }
 
     /// All entries; those of one deadline are in their order.
-    detail::entry_list take_all() noexcept {
+    detail::entry_queue take_all() noexcept {
         auto all = std::exchange(current_, {});
-        for (; used_levels_ != 0; used_levels_ &= used_levels_ - 1) {
-            auto const level = static_cast<unsigned>(std::countr_zero(used_levels_));
-            for (auto& bits = occupied_[level]; bits != 0; bits &= bits - 1) {
-                all.splice(slots_[level * slots_per_level + static_cast<unsigned>(std::countr_zero(bits))]);
-            }
-        }
-        all.splice(overdue_); // last: what shares a deadline with an entry above was scheduled later
+        while (auto const slot = first_slot()) all.append(take_slot(slot->level, slot->digit));
+        all.append(overdue_.take()); // last: what shares a deadline with an entry above was scheduled later
         return all;
     }
 
-    void refile(detail::entry_list& list) {
-        while (!list.empty()) {
-            auto const entry = list.front();
-            list.pop_front(pool_);
-            if (slab_.find(entry.index, entry.generation) == nullptr) {
-                --dead_;
-            } else {
-                file(entry);
-            }
-        }
-    }
-
-    /// Makes current_ the sorted list of what was overdue before this call of advance().
+    /// Adds what was overdue before this call of advance() to current_.
     void collect_overdue() {
         if (overdue_.empty()) return;
         auto last = std::uint64_t{0};
-        auto sorted = current_.empty();
-        overdue_.visit([&](detail::wheel_entry const& e) {
-            sorted = sorted && last <= e.due && e.due <= position_;
+        auto simple = true;
+        overdue_.queue().visit([&](detail::wheel_entry const& e) {
+            simple = last <= e.due && e.due <= position_;
             last = e.due;
-            return sorted;
+            return simple;
         });
-        if (sorted) {
-            current_ = std::exchange(overdue_, {});
+        if (simple && (current_.empty() || last < current_.front().due) &&
+            (last < position_ || slots_[slot_of(position_)].empty())) {
+            current_.prepend(overdue_.take());
             return;
         }
-        // Out of order, or an earlier call was cut short by an exception: then current_ has the rest of its tick, and
-        // what is later than the position goes behind the timers of the same tick that still wait in the wheel.
+        // Out of order, or an earlier call was cut short by an exception: then timers of the same tick may wait in
+        // current_ and in the wheel, and come first since they were scheduled before.
         std::vector<detail::wheel_entry> entries;
         entries.reserve(current_.size() + overdue_.size());
         pool_.reserve((std::min)(overdue_.size(), std::size_t{levels * slots_per_level}) + 2);
-        auto const drain = [&](detail::entry_list& list) {
-            for (; !list.empty(); list.pop_front(pool_)) entries.push_back(list.front());
-        };
-        drain(current_);
-        drain(overdue_);
-        std::stable_sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return a.due < b.due; });
-        for (auto const& entry : entries) {
-            if (slab_.find(entry.index, entry.generation) == nullptr) {
-                --dead_;
-            } else if (entry.due <= position_) {
-                current_.push_back(entry, pool_);
+        current_.drain(pool_, [&](detail::wheel_entry const& entry) { entries.push_back(entry); });
+        auto const waiting = entries.size();
+        overdue_.take().drain(pool_, [&](detail::wheel_entry const& entry) {
+            if (entry.due < position_) {
+                entries.push_back(entry);
             } else {
                 place(entry);
             }
-        }
+        });
+        auto const by_due = [](auto const& a, auto const& b) { return a.due < b.due; };
+        if (entries.size() != waiting) std::stable_sort(entries.begin(), entries.end(), by_due);
+        for (auto const& entry : entries) current_.push_back(entry, pool_);
     }
 
-    /// Fires what is in current_, which `fire` may shorten by cancelling.
+    /// Fires what is in current_ and due by `tick`. `fire` may change current_ by cancelling.
     template <class Fire>
-    std::size_t fire_current(Fire& fire) {
+    std::size_t fire_until(std::uint64_t tick, Fire& fire) {
         std::size_t fired = 0;
-        while (!current_.empty()) {
-            slab_.prefetch_record(current_.ahead(8).index);
+        while (!current_.empty() && current_.front().due <= tick) {
+            current_.look_ahead(8, [this](detail::wheel_entry const& e) { slab_.prefetch_record(e.index); });
             auto const entry = current_.front();
-            auto* const record = slab_.find(entry.index, entry.generation);
-            if (record == nullptr) {
+            if (!slab_.alive(entry.index, entry.generation)) {
                 current_.pop_front(pool_);
                 --dead_;
                 continue;
             }
-            Payload payload(std::move(record->payload));
+            auto const record = slab_[entry.index];
+            Payload payload(std::move(record.payload()));
             current_.pop_front(pool_);
             --live_;
-            discard(entry.index, record);
+            discard(record);
             ++fired;
             fire(std::move(payload));
         }
         return fired;
     }
 
-    /// Moves the position to the next tick that has timers and is due, and these to current_.
-    bool next_tick() {
-        while (used_levels_ != 0) {
-            auto const level = static_cast<unsigned>(std::countr_zero(used_levels_));
-            auto const digit = static_cast<unsigned>(std::countr_zero(occupied_[level]));
-            auto const start = slot_start(level, digit);
-            if (start > now_) return false;
-            if (level == 0) {
-                position_ = start;
-                current_ = take_slot(level, digit);
-                return true;
-            }
-            cascade(level, digit);
+    struct slot_place {
+        unsigned level;
+        unsigned digit;
+        unsigned at;
+        std::uint64_t start;
+    };
+
+    /// The slot with the earliest entries.
+    std::optional<slot_place> first_slot() const noexcept {
+        if (used_levels_ == 0) return std::nullopt;
+        auto const level = static_cast<unsigned>(std::countr_zero(used_levels_));
+        auto const digit = static_cast<unsigned>(std::countr_zero(occupied_[level]));
+        return slot_place{level, digit, level * slots_per_level + digit, slot_start(level, digit)};
+    }
+
+    /// Moves the position into a slot that is due: its entries go to current_ or to lower levels. What is in current_
+    /// is later.
+    void open(slot_place const& slot) {
+        auto& list = slots_[slot.at];
+        if (slot.level == 0) {
+            position_ = slot.start;
+        } else if (list.earliest().generation == 0) { // known to have no timer that is alive
+            dead_ -= list.size();
+            take_slot(slot.level, slot.digit).clear(pool_);
+            return;
+        } else {
+            // Straight to the first timer: a lonely one far away then moves once and not once a level.
+            if (!current_.empty() || !list.sort_if_short()) return cascade(slot);
+            position_ = (std::min)(list.earliest().due, now_);
         }
-        return false;
+        current_.prepend(take_slot(slot.level, slot.digit));
     }
 
     std::uint64_t slot_start(unsigned level, unsigned digit) const noexcept {
@@ -444,34 +459,25 @@ class timing_wheel {
     }
 
     /// Enters a slot of a higher level: its timers move to lower ones.
-    void cascade(unsigned level, unsigned digit) {
-        auto const& slot = slots_[level * slots_per_level + digit];
-        pool_.reserve((std::min)(slot.size(), std::size_t{level * slots_per_level}) + 1); // nothing below may fail
-        auto list = take_slot(level, digit);
-        if (list.earliest().generation == 0) { // known to have no timer that is alive
-            dead_ -= list.size();
-            list.clear(pool_);
-            return;
-        }
-        // Straight to the first timer: a lonely one far away then moves once and not once a level.
-        position_ = (std::min)(list.earliest().due, now_);
-        while (!list.empty()) {
-            auto const entry = list.front();
-            slab_.prefetch_record(entry.index);
-            list.pop_front(pool_);
+    void cascade(slot_place const& slot) {
+        auto const most = std::size_t{slot.level * slots_per_level};
+        pool_.reserve((std::min)(slots_[slot.at].size(), most) + 1); // nothing below may fail
+        position_ = (std::min)(slots_[slot.at].earliest().due, now_);
+        take_slot(slot.level, slot.digit).drain(pool_, [this](detail::wheel_entry const& entry) {
             if (entry.due < position_) { // before the earliest that is alive
                 --dead_;
             } else {
+                slab_.prefetch_record(entry.index);
                 place(entry);
             }
-        }
+        });
     }
 
     /// Destroys a payload and frees its record.
-    void discard(std::uint32_t index, record_type* record) noexcept {
-        ++record->generation;
-        record->payload.~Payload();
-        slab_.release(index);
+    void discard(reference record) noexcept {
+        ++record.generation();
+        record.payload().~Payload();
+        slab_.release(record);
     }
 
     /// Counts an entry whose timer is gone, and sweeps when such outnumber the timers: the cost of a sweep is then paid
@@ -481,11 +487,8 @@ class timing_wheel {
     }
 
     void sweep() noexcept {
-        auto const keep = [&](detail::wheel_entry const& entry, detail::wheel_entry const& later) {
-            slab_.prefetch_record(later.index);
-            return slab_.find(entry.index, entry.generation) != nullptr;
-        };
-        current_.compact(pool_, keep);
+        auto const keep = [&](detail::wheel_entry const& entry) { return slab_.alive(entry.index, entry.generation); };
+        current_.compact(pool_, keep, [](detail::wheel_entry const&) {});
         overdue_.compact(pool_, keep);
         for (auto rest = used_levels_; rest != 0; rest &= rest - 1) {
             auto const level = static_cast<unsigned>(std::countr_zero(rest));
@@ -506,16 +509,16 @@ class timing_wheel {
         if (list.empty()) return std::nullopt;
         auto const known = list.earliest();
         if (known.generation == 0) return std::nullopt;
-        if (slab_.find(known.index, known.generation) != nullptr) return known.due;
+        if (slab_.alive(known.index, known.generation)) return known.due;
         // It was cancelled. A search is paid for by the calls since the last one; until then the old answer is early,
         // not late.
         if (list.size() > search_free && (operations_ - last_search_) * search_per_operation < list.size())
             return known.due;
         if (list.size() > search_free) last_search_ = operations_;
         auto best = detail::entry_list::none();
-        list.visit([&](detail::wheel_entry const& e) {
+        list.queue().visit([&](detail::wheel_entry const& e) {
             if (best.generation != 0 && e.due >= best.due) return true;
-            if (slab_.find(e.index, e.generation) == nullptr) return true;
+            if (!slab_.alive(e.index, e.generation)) return true;
             best = e;
             return !sorted;
         });
@@ -536,8 +539,8 @@ class timing_wheel {
     std::size_t dead_ = 0; // entries whose timer is gone
     std::uint64_t operations_ = 0;
     mutable std::uint64_t last_search_ = 0;
-    detail::entry_list current_; // being fired: of one tick, or what was overdue
-    detail::entry_list overdue_; // scheduled when already due: fires with the next advance()
+    detail::entry_queue current_; // comes next, in order: what was overdue, one tick, a slot of few timers
+    detail::entry_list overdue_;  // scheduled when already due: fires with the next advance()
     slab slab_;
     detail::chunk_pool pool_;
 };

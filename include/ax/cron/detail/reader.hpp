@@ -338,26 +338,13 @@ class cron_reader {
     void store() noexcept {
         auto& f = *fields_;
         switch (field_) {
-        case cron_field::second:
-            f.seconds = mask_;
-            break;
-        case cron_field::minute:
-            f.minutes = mask_;
-            break;
-        case cron_field::hour:
-            f.hours = static_cast<std::uint32_t>(mask_);
-            break;
-        case cron_field::day:
-            f.days = static_cast<std::uint32_t>(mask_ >> 1);
-            break;
-        case cron_field::month:
-            f.months = static_cast<std::uint16_t>(mask_);
-            break;
-        case cron_field::weekday:
-            f.weekdays = static_cast<std::uint8_t>((mask_ | mask_ >> 7) & 0x7f);
-            break;
-        case cron_field::year:
-            break;
+        case cron_field::second: f.seconds = mask_; break;
+        case cron_field::minute: f.minutes = mask_; break;
+        case cron_field::hour: f.hours = static_cast<std::uint32_t>(mask_); break;
+        case cron_field::day: f.days = static_cast<std::uint32_t>(mask_ >> 1); break;
+        case cron_field::month: f.months = static_cast<std::uint16_t>(mask_); break;
+        case cron_field::weekday: f.weekdays = static_cast<std::uint8_t>((mask_ | mask_ >> 7) & 0x7f); break;
+        case cron_field::year: break;
         }
     }
 
@@ -371,15 +358,9 @@ class cron_reader {
         f.interval = shape_of(cron_field::second).interval || shape_of(cron_field::minute).interval ||
                      shape_of(cron_field::hour).interval;
         switch (grammar_.day_fields) {
-        case both_days::either:
-            f.either_day = !day.free && !weekday.free && !plus_;
-            break;
-        case both_days::star_joins:
-            f.either_day = !day.star_first && !weekday.star_first;
-            break;
-        case both_days::both:
-            f.either_day = false;
-            break;
+        case both_days::either: f.either_day = !day.free && !weekday.free && !plus_; break;
+        case both_days::star_joins: f.either_day = !day.star_first && !weekday.star_first; break;
+        case both_days::both: f.either_day = false; break;
         case both_days::exclusive:
             f.either_day = false;
             if (day.question == weekday.question) {
@@ -657,56 +638,31 @@ class cron_reader {
 
 inline char const* reason_of(cron_trouble trouble) noexcept {
     switch (trouble) {
-    case cron_trouble::none:
-        break;
-    case cron_trouble::empty_text:
-        return "the text is empty";
-    case cron_trouble::too_few_fields:
-        return "fields are missing";
-    case cron_trouble::too_many_fields:
-        return "is more than an expression has";
-    case cron_trouble::unknown_macro:
-        return "is no macro";
-    case cron_trouble::macro_with_more:
-        return "stands after a macro, which stands alone";
-    case cron_trouble::no_macros:
-        return "is a macro, which this dialect does not have";
-    case cron_trouble::no_calendar_macro:
-        return "is no calendar expression";
-    case cron_trouble::empty_element:
-        return "a value is missing";
-    case cron_trouble::unexpected:
-        return "is not understood";
-    case cron_trouble::not_a_value:
-        return "is no value of this field";
-    case cron_trouble::out_of_range:
-        return "is out of range";
-    case cron_trouble::backward_range:
-        return "runs backwards";
-    case cron_trouble::open_range:
-        return "is a range without an end";
-    case cron_trouble::step_missing:
-        return "has no step after the slash";
-    case cron_trouble::step_zero:
-        return "has a step of zero";
-    case cron_trouble::step_too_far:
-        return "is a step beyond the field";
-    case cron_trouble::step_without_range:
-        return "has a step without a range";
-    case cron_trouble::no_question_mark:
-        return "is not understood: a question mark stands alone in a day field";
-    case cron_trouble::no_letters:
-        return "is a rule with letters, which this dialect does not have";
-    case cron_trouble::letter_in_list:
-        return "is a rule with letters, which stands alone in its field";
-    case cron_trouble::bare_last_weekday:
-        return "can be read as Saturday or as the last one";
-    case cron_trouble::bad_nth:
-        return "does not say which one of the month";
-    case cron_trouble::needs_question_mark:
-        return "does not fit the day of month: exactly one of the two is ?";
-    case cron_trouble::bad_plus:
-        return "is not understood: a plus sign stands before the weekdays";
+    case cron_trouble::none: break;
+    case cron_trouble::empty_text: return "the text is empty";
+    case cron_trouble::too_few_fields: return "fields are missing";
+    case cron_trouble::too_many_fields: return "is more than an expression has";
+    case cron_trouble::unknown_macro: return "is no macro";
+    case cron_trouble::macro_with_more: return "stands after a macro, which stands alone";
+    case cron_trouble::no_macros: return "is a macro, which this dialect does not have";
+    case cron_trouble::no_calendar_macro: return "is no calendar expression";
+    case cron_trouble::empty_element: return "a value is missing";
+    case cron_trouble::unexpected: return "is not understood";
+    case cron_trouble::not_a_value: return "is no value of this field";
+    case cron_trouble::out_of_range: return "is out of range";
+    case cron_trouble::backward_range: return "runs backwards";
+    case cron_trouble::open_range: return "is a range without an end";
+    case cron_trouble::step_missing: return "has no step after the slash";
+    case cron_trouble::step_zero: return "has a step of zero";
+    case cron_trouble::step_too_far: return "is a step beyond the field";
+    case cron_trouble::step_without_range: return "has a step without a range";
+    case cron_trouble::no_question_mark: return "is not understood: a question mark stands alone in a day field";
+    case cron_trouble::no_letters: return "is a rule with letters, which this dialect does not have";
+    case cron_trouble::letter_in_list: return "is a rule with letters, which stands alone in its field";
+    case cron_trouble::bare_last_weekday: return "can be read as Saturday or as the last one";
+    case cron_trouble::bad_nth: return "does not say which one of the month";
+    case cron_trouble::needs_question_mark: return "does not fit the day of month: exactly one of the two is ?";
+    case cron_trouble::bad_plus: return "is not understood: a plus sign stands before the weekdays";
     }
     return "is not understood";
 }
@@ -722,26 +678,17 @@ inline std::string allowed_by(cron_grammar const& grammar, cron_fault const& fau
     switch (fault.trouble) {
     case cron_trouble::empty_text:
     case cron_trouble::too_few_fields:
-    case cron_trouble::too_many_fields:
-        return count_of_fields(grammar) + (grammar.macros ? " or a macro" : "");
+    case cron_trouble::too_many_fields: return count_of_fields(grammar) + (grammar.macros ? " or a macro" : "");
     case cron_trouble::unknown_macro:
-    case cron_trouble::no_calendar_macro:
-        return "@yearly @annually @monthly @weekly @daily @midnight @hourly";
-    case cron_trouble::no_macros:
-        return count_of_fields(grammar);
-    case cron_trouble::macro_with_more:
-        return "nothing";
+    case cron_trouble::no_calendar_macro: return "@yearly @annually @monthly @weekly @daily @midnight @hourly";
+    case cron_trouble::no_macros: return count_of_fields(grammar);
+    case cron_trouble::macro_with_more: return "nothing";
     case cron_trouble::step_missing:
-    case cron_trouble::step_zero:
-        return "a step from 1 on";
-    case cron_trouble::step_without_range:
-        return "a step after * or a range, as in */5 or 0-30/5";
-    case cron_trouble::bad_nth:
-        return "#1 to #5, #L";
-    case cron_trouble::bare_last_weekday:
-        return "6 for Saturday, 5L for the last Friday";
-    default:
-        break;
+    case cron_trouble::step_zero: return "a step from 1 on";
+    case cron_trouble::step_without_range: return "a step after * or a range, as in */5 or 0-30/5";
+    case cron_trouble::bad_nth: return "#1 to #5, #L";
+    case cron_trouble::bare_last_weekday: return "6 for Saturday, 5L for the last Friday";
+    default: break;
     }
     if (!fault.in_field) return {};
     auto const limits = limits_of(fault.field, grammar);

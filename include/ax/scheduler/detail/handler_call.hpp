@@ -50,6 +50,7 @@ class handler_call {
         } else if (how == ending::skipped) {
             end.outcome = attempt_outcome::skipped;
         } else if (stopped) {
+            if (how == ending::snoozed) asked_.reset(); // where it comes to a retry, the policy says when
             end.outcome = outcome_of(why, end.error);
         } else if (how == ending::snoozed) {
             end.outcome = attempt_outcome::snoozed;
@@ -86,7 +87,8 @@ class handler_call {
             asked_ = r.delay();
             end.error = r.what();
         } catch (std::exception const& e) {
-            end.error = e.what();
+            auto const* const text = e.what(); // a class of the host's: it may be null
+            end.error = text != nullptr && *text != '\0' ? text : "an exception without a text";
         } catch (...) {
             end.error = "the handler threw something that is no std::exception";
         }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -33,6 +34,12 @@ struct wheel_chunk {
     std::uint32_t end;
     wheel_entry entries[capacity];
 };
+
+/// Chunks of one list lie anywhere, which the processor's own prefetching does not foresee.
+inline void prefetch_chunk(wheel_chunk const* chunk) noexcept {
+    auto const* const bytes = reinterpret_cast<char const*>(chunk); // prefetching a null pointer is harmless
+    for (std::size_t line = 0; line < sizeof(wheel_chunk); line += 64) prefetch(bytes + line);
+}
 
 /// Gives out chunks and keeps a bounded number of spare ones, so that a wheel at work does not allocate.
 class chunk_pool {
@@ -101,77 +108,103 @@ class chunk_pool {
     std::size_t used_ = 0;
 };
 
-/// Entries in the order in which they came. Memory belongs to the pool: the owner gives the chunks back.
-class entry_list {
+/// Entries in their order. Memory belongs to the pool: the owner gives the chunks back.
+class entry_queue {
   public:
     std::size_t size() const noexcept { return count_; }
     bool empty() const noexcept { return count_ == 0; }
-
-    /// An entry with the smallest due time of those that may be alive, or one of generation 0 if none is.
-    wheel_entry const& earliest() const noexcept { return earliest_; }
-    void set_earliest(wheel_entry entry) noexcept { earliest_ = entry; }
-    static constexpr wheel_entry none() noexcept { return {UINT64_MAX, 0, 0}; }
-
     wheel_entry const& front() const noexcept { return head_->entries[head_->begin]; }
 
     /// Calls f with each entry, first to last, until f says false.
     template <class F>
     void visit(F&& f) const {
         for (auto const* chunk = head_; chunk != nullptr; chunk = chunk->next) {
+            prefetch_chunk(chunk->next);
             for (auto i = chunk->begin; i != chunk->end; ++i) {
                 if (!f(chunk->entries[i])) return;
             }
         }
     }
 
+    /// Calls f with the entry `distance` behind the front, if that is in the first chunk; at the beginning of a chunk
+    /// also with those between. For prefetching.
+    template <class F>
+    void look_ahead(std::uint32_t distance, F&& f) const {
+        if (head_->begin == 0) {
+            for (std::uint32_t i = 1; i < (std::min)(distance, head_->end); ++i) f(head_->entries[i]);
+        }
+        if (head_->begin + distance < head_->end) f(head_->entries[head_->begin + distance]);
+    }
+
     void push_back(wheel_entry entry, chunk_pool& pool) {
         if (tail_ == nullptr || tail_->end == wheel_chunk::capacity) grow(pool);
         tail_->entries[tail_->end++] = entry;
         ++count_;
-        if (entry.due <= earliest_.due) earliest_ = entry;
     }
 
     void pop_front(chunk_pool& pool) noexcept {
         --count_;
         if (++head_->begin == head_->end) {
             pool.give(std::exchange(head_, head_->next));
-            if (head_ == nullptr) *this = {};
+            if (head_ == nullptr) {
+                tail_ = nullptr;
+            } else {
+                prefetch_chunk(head_->next);
+            }
         }
     }
 
-    /// Prefetch hint: the entry `distance` behind the front, or the last one of the first chunk.
-    wheel_entry const& ahead(std::uint32_t distance) const noexcept {
-        return head_->entries[(std::min)(head_->begin + distance, head_->end - 1)];
+    /// Hands each entry to f, first to last, and gives the chunks back on the way.
+    template <class F>
+    void drain(chunk_pool& pool, F&& f) {
+        while (head_ != nullptr) {
+            auto* const chunk = head_;
+            prefetch_chunk(chunk->next);
+            for (auto i = chunk->begin; i != chunk->end; ++i) f(chunk->entries[i]);
+            head_ = chunk->next;
+            pool.give(chunk);
+        }
+        reset();
     }
 
     void clear(chunk_pool& pool) noexcept {
         while (head_ != nullptr) pool.give(std::exchange(head_, head_->next));
-        *this = {};
+        reset();
     }
 
-    /// Appends all of `other`, chunk by chunk.
-    void splice(entry_list& other) noexcept {
+    /// Takes all of `other`, chunk by chunk, to the end.
+    void append(entry_queue& other) noexcept {
         if (other.empty()) return;
         (tail_ == nullptr ? head_ : tail_->next) = other.head_;
         tail_ = other.tail_;
         count_ += other.count_;
-        if (other.earliest_.due <= earliest_.due) earliest_ = other.earliest_;
-        other = {};
+        other.reset();
     }
 
-    /// Drops what `keep` refuses and gives back the memory; keeps the order. Returns how many were dropped.
-    template <class Keep>
-    std::size_t compact(chunk_pool& pool, Keep keep) noexcept {
-        auto const before = count_;
+    /// The same to the beginning.
+    void prepend(entry_queue& other) noexcept {
+        if (other.empty()) return;
+        other.tail_->next = head_;
+        head_ = other.head_;
+        if (tail_ == nullptr) tail_ = other.tail_;
+        count_ += other.count_;
+        other.reset();
+    }
+
+    /// Drops what `keep` refuses and gives back the memory; keeps the order and hands what is kept to `kept`.
+    template <class Keep, class Kept>
+    void compact(chunk_pool& pool, Keep keep, Kept kept) noexcept {
         auto* to = head_; // never overtakes the reader: it has written no more than was read
         std::uint32_t at = 0;
         count_ = 0;
-        earliest_ = none();
         for (auto* from = head_; from != nullptr; from = from->next) {
-            auto const end = from->end;
-            for (auto i = from->begin; i != end; ++i) {
-                auto const entry = from->entries[i];
-                if (!keep(entry, from->entries[(std::min)(i + 16, end - 1)])) continue;
+            prefetch_chunk(from->next);
+            // First a mask and then its bits: which entries stay has no pattern, so that a branch for each would be
+            // mispredicted half of the time, and the look-ups need not wait for one another.
+            std::uint32_t mask = 0;
+            for (auto i = from->begin; i != from->end; ++i) mask |= std::uint32_t{keep(from->entries[i])} << i;
+            for (; mask != 0; mask &= mask - 1, ++count_) {
+                auto const entry = from->entries[std::countr_zero(mask)];
                 if (at == wheel_chunk::capacity) {
                     to->begin = 0;
                     to->end = at;
@@ -179,20 +212,30 @@ class entry_list {
                     at = 0;
                 }
                 to->entries[at++] = entry;
-                ++count_;
-                if (entry.due <= earliest_.due) earliest_ = entry;
+                kept(entry);
             }
         }
-        if (count_ == 0) {
-            clear(pool);
-            return before;
-        }
+        if (count_ == 0) return clear(pool);
         to->begin = 0;
         to->end = at;
         tail_ = to;
         for (auto* rest = std::exchange(to->next, nullptr); rest != nullptr;)
             pool.give(std::exchange(rest, rest->next));
-        return before - count_;
+    }
+
+    /// Sorts by due time if all entries are in one chunk, and says whether they are; entries of one tick keep their
+    /// order.
+    bool sort_if_short() noexcept {
+        if (head_ != tail_) return false;
+        for (auto i = head_->begin + 1; i < head_->end; ++i) {
+            auto const entry = head_->entries[i];
+            auto to = i;
+            for (; to != head_->begin && head_->entries[to - 1].due > entry.due; --to) {
+                head_->entries[to] = head_->entries[to - 1];
+            }
+            head_->entries[to] = entry;
+        }
+        return true;
     }
 
     std::size_t chunks() const noexcept {
@@ -202,7 +245,13 @@ class entry_list {
     }
 
   private:
-    void grow(chunk_pool& pool) {
+    void reset() noexcept {
+        head_ = nullptr;
+        tail_ = nullptr;
+        count_ = 0;
+    }
+
+    [[gnu::noinline]] void grow(chunk_pool& pool) {
         auto* const chunk = pool.take();
         (tail_ == nullptr ? head_ : tail_->next) = chunk;
         tail_ = chunk;
@@ -210,8 +259,45 @@ class entry_list {
 
     wheel_chunk* head_ = nullptr;
     wheel_chunk* tail_ = nullptr;
-    wheel_entry earliest_ = none();
     std::size_t count_ = 0;
+};
+
+/// A queue in no order of due times that knows its earliest entry.
+class entry_list {
+  public:
+    std::size_t size() const noexcept { return queue_.size(); }
+    bool empty() const noexcept { return queue_.empty(); }
+    entry_queue const& queue() const noexcept { return queue_; }
+
+    /// An entry with the smallest due time of those that may be alive, or one of generation 0 if none is.
+    wheel_entry const& earliest() const noexcept { return earliest_; }
+    void set_earliest(wheel_entry entry) noexcept { earliest_ = entry; }
+    static constexpr wheel_entry none() noexcept { return {UINT64_MAX, 0, 0}; }
+
+    void push_back(wheel_entry entry, chunk_pool& pool) {
+        queue_.push_back(entry, pool);
+        if (entry.due <= earliest_.due) earliest_ = entry;
+    }
+
+    /// The queue for its new owner, who leaves it empty.
+    entry_queue& take() noexcept {
+        earliest_ = none();
+        return queue_;
+    }
+
+    bool sort_if_short() noexcept { return queue_.sort_if_short(); }
+
+    template <class Keep>
+    void compact(chunk_pool& pool, Keep keep) noexcept {
+        earliest_ = none();
+        queue_.compact(pool, keep, [this](wheel_entry const& entry) {
+            if (entry.due <= earliest_.due) earliest_ = entry;
+        });
+    }
+
+  private:
+    entry_queue queue_;
+    wheel_entry earliest_ = none();
 };
 
 } // namespace ax::detail

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// A memory_storage that several schedulers can be given one after another, as if the process had been started anew, and
+// that fails, waits or watches where a test says so.
+#pragma once
+
+#include "ax/storage/concept.hpp"
+#include "ax/storage/memory.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace test {
+
+/// Where a shared_storage calls its test. Each may throw. Set while nothing drives the storage.
+struct storage_hooks {
+    std::function<void()> before_transact;
+    std::function<void()> after_transact; ///< committed; what it throws reaches the caller all the same
+    std::function<void()> before_read;    ///< find, list, history, types, schedules
+    std::function<void()> before_upcoming;
+    std::function<void(std::span<ax::new_task const>)> before_insert;
+    std::function<void(std::span<ax::claim_request const>)> before_claim;
+    std::function<void(std::span<ax::attempt_end const>)> before_settle;
+    std::function<void()> before_step;
+};
+
+/// Copies share one store.
+class shared_storage {
+  public:
+    static constexpr bool durable = false;
+
+    class writer {
+      public:
+        writer(ax::memory_storage::writer& to, storage_hooks& hooks) : to_(to), hooks_(hooks) {}
+
+        ax::type_number type(std::string_view name) { return to_.type(name); }
+        std::vector<ax::insertion> insert(std::span<ax::new_task const> tasks, ax::time_point now, ax::alarms& due) {
+            if (hooks_.before_insert) hooks_.before_insert(tasks);
+            return to_.insert(tasks, now, due);
+        }
+        ax::claim_answer claim(std::span<ax::claim_request const> requests, ax::claim_terms const& terms) {
+            if (hooks_.before_claim) hooks_.before_claim(requests);
+            return to_.claim(requests, terms);
+        }
+        void start(std::span<ax::start_mark const> starts, ax::time_point now) { to_.start(starts, now); }
+        ax::settlement settle(std::span<ax::attempt_end const> ends, ax::time_point now) {
+            if (hooks_.before_settle) hooks_.before_settle(ends);
+            for (auto const& end : ends)
+                if (hooks_.before_insert && end.outcome == ax::attempt_outcome::succeeded && !end.follow_ups.empty())
+                    hooks_.before_insert(end.follow_ups);
+            return to_.settle(ends, now);
+        }
+        ax::reclaim_answer reclaim(ax::reclaim_terms const& terms) { return to_.reclaim(terms); }
+        ax::change cancel(ax::task_id id, ax::time_point now) { return to_.cancel(id, now); }
+        ax::change retry(ax::task_id id, ax::time_point now) { return to_.retry(id, now); }
+        ax::change reschedule(ax::task_id id, ax::time_point at, ax::time_point now) {
+            return to_.reschedule(id, at, now);
+        }
+        ax::expiry expire(ax::time_point now, std::size_t limit) { return to_.expire(now, limit); }
+        void pause(ax::type_number number, bool yes) { to_.pause(number, yes); }
+        ax::schedule_record declare(ax::schedule_record const& wanted, ax::time_point now) {
+            return to_.declare(wanted, now);
+        }
+        ax::schedule_answer step(ax::schedule_step const& next, ax::time_point now) {
+            if (hooks_.before_step) hooks_.before_step();
+            return to_.step(next, now);
+        }
+        bool forget(std::string_view name) { return to_.forget(name); }
+
+      private:
+        ax::memory_storage::writer& to_;
+        storage_hooks& hooks_;
+    };
+
+    template <class Fn>
+    void transact(ax::commit durability, Fn&& fn) {
+        ++core_->transacts;
+        if (core_->hooks.before_transact) core_->hooks.before_transact();
+        core_->store.transact(durability, [&](ax::memory_storage::writer& w) {
+            writer mine{w, core_->hooks};
+            fn(mine);
+        });
+        if (core_->hooks.after_transact) core_->hooks.after_transact();
+    }
+
+    std::optional<ax::task_record> find(ax::task_id id) const { return read().find(id); }
+    std::optional<ax::task_record> find_by_key(std::string_view key) const { return read().find_by_key(key); }
+    std::vector<ax::task_record> list(ax::task_filter const& filter, ax::time_point now) const {
+        return read().list(filter, now);
+    }
+    std::vector<ax::attempt_view> history(ax::task_id id) const { return read().history(id); }
+    ax::alarms upcoming(ax::alarm const& after, ax::time_point until, std::size_t limit) const {
+        ++core_->reads;
+        if (core_->hooks.before_upcoming) core_->hooks.before_upcoming();
+        auto page = core_->store.upcoming(after, until, limit);
+        core_->rows_read += page.size();
+        return page;
+    }
+    std::vector<ax::type_info> types() const { return read().types(); }
+    std::vector<ax::schedule_record> schedules() const { return read().schedules(); }
+
+    storage_hooks& hooks() { return core_->hooks; }
+    ax::memory_storage& memory() { return core_->store; }
+    std::size_t transacts() const { return core_->transacts; }
+    std::size_t upcoming_calls() const { return core_->reads; }
+    std::size_t rows_read() const { return core_->rows_read; }
+
+  private:
+    struct core {
+        ax::memory_storage store;
+        storage_hooks hooks;
+        std::atomic<std::size_t> transacts{0};
+        std::atomic<std::size_t> reads{0};     ///< calls of upcoming()
+        std::atomic<std::size_t> rows_read{0}; ///< rows that upcoming() gave
+    };
+
+    ax::memory_storage const& read() const {
+        if (core_->hooks.before_read) core_->hooks.before_read();
+        return core_->store;
+    }
+
+    std::shared_ptr<core> core_ = std::make_shared<core>();
+};
+
+static_assert(ax::storage<shared_storage>);
+
+} // namespace test
