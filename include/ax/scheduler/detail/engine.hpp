@@ -226,11 +226,6 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& task : tasks) plan_deadline(task.deadline);
-            for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
-        }
         take_alarms(due);
         return answer;
     }
@@ -760,15 +755,7 @@ class engine {
         flush();
     }
 
-    /// A task was stored that may wait beyond its deadline: expire() is called by then.
-    void plan_deadline(std::optional<time_point> deadline) {
-        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
-        next_deadline_ = deadline;
-        plan_turn(*deadline);
-    }
-
-    /// @param at_once  Also what is new goes with this poll: an occurrence that has come due is no handler's submit.
-    void arm(alarms const& due, bool at_once = false) {
+    void arm(alarms const& due) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
             newest_ = (std::max)(newest_, a.id);
@@ -1056,8 +1043,6 @@ class engine {
             bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
-            if (taken)
-                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
             if (!observer) continue;
             auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
