@@ -432,7 +432,7 @@ class scheduler {
                     if constexpr (std::is_void_v<decltype(call())>)
                         call();
                     else
-                        ctx.result(nlohmann::json(call()));
+                        ctx.result(call());
                 };
                 if constexpr (std::same_as<Payload, no_payload>) {
                     if constexpr (std::invocable<W&, context&>)

@@ -59,8 +59,18 @@ inline options checked(options chosen) {
     return chosen;
 }
 
-template <storage Storage, clock Clock>
+template <storage Storage, clock Clock, class Attempt = claimed_attempt, class Recurrence = recurrence>
 class engine {
+    using attempt_ptr = std::shared_ptr<Attempt>;
+    using handler_type = typename Attempt::handler_type;
+    using lane_type = typename handler_type::lane_type;
+    using window_type = alarm_window<lane_type>;
+    using due_task = typename window_type::due_task;
+    using page_request = typename window_type::page_request;
+    using plan_type = timetable<Recurrence>;
+    using finished_attempt = finished<Attempt>;
+    using pending_event = pending<Attempt>;
+
   public:
     using writer = typename Storage::writer;
 
@@ -137,7 +147,7 @@ class engine {
             auto& made = handlers_[number];
             if (made)
                 throw error(errc::invalid_argument, "task type \"" + std::string(name) + "\" has a handler already");
-            made = std::make_unique<handler>();
+            made = std::make_unique<handler_type>();
             made->name = name;
             made->number = number;
             made->call = std::move(call);
@@ -179,8 +189,8 @@ class engine {
                 by->second->paused = yes;
                 for (auto& lane : by->second->lanes) window_.set_runnable(lane, !yes);
                 if (yes)
-                    revoked = flight_.revoke_all(
-                        [&](claimed_attempt const& mine) { return mine.handled_by == by->second.get(); });
+                    revoked =
+                        flight_.revoke_all([&](Attempt const& mine) { return mine.handled_by == by->second.get(); });
                 must_load_ = true;
                 nudge_pump_ = true;
             }
@@ -216,11 +226,6 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& task : tasks) plan_deadline(task.deadline);
-            for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
-        }
         take_alarms(due);
         return answer;
     }
@@ -278,7 +283,7 @@ class engine {
 
     // ---------------------------------------------------------------- schedules
 
-    schedule_record declare(std::string_view name, recurrence const& how, std::string_view type, std::string payload) {
+    schedule_record declare(std::string_view name, Recurrence const& how, std::string_view type, std::string payload) {
         check_text(name, "schedule name", longest_name, false);
         check_text(type, "task type", longest_name, false);
         check_size(payload, "payload of schedule \"" + std::string(name) + "\"", settings_.payload_limit);
@@ -370,7 +375,7 @@ class engine {
 
     /// Moves what is due. Returns whether there is something for pump() or dispatch() to do.
     bool turn() {
-        flight_events found;
+        flight_events<Attempt> found;
         std::vector<pending_event> events;
         bool work = false;
         {
@@ -503,7 +508,7 @@ class engine {
             std::lock_guard const guard{mutex_};
             if (stopping_) return 0;
             stopping_ = true;
-            for (auto const& mine : flight_.revoke_all([](claimed_attempt const&) { return true; })) {
+            for (auto const& mine : flight_.revoke_all([](Attempt const&) { return true; })) {
                 give_back(mine);
                 ++released;
             }
@@ -677,7 +682,7 @@ class engine {
         store_.transact(how_durable(), std::forward<Fn>(fn));
     }
 
-    handler* handler_of(lane_id lane) const {
+    handler_type* handler_of(lane_id lane) const {
         auto const found = handlers_.find(type_of(lane));
         return found == handlers_.end() ? nullptr : found->second.get();
     }
@@ -750,15 +755,7 @@ class engine {
         flush();
     }
 
-    /// A task was stored that may wait beyond its deadline: expire() is called by then.
-    void plan_deadline(std::optional<time_point> deadline) {
-        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
-        next_deadline_ = deadline;
-        plan_turn(*deadline);
-    }
-
-    /// @param at_once  Also what is new goes with this poll: an occurrence that has come due is no handler's submit.
-    void arm(alarms const& due, bool at_once = false) {
+    void arm(alarms const& due) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
             newest_ = (std::max)(newest_, a.id);
@@ -826,7 +823,7 @@ class engine {
         return flight_.contains(id);
     }
 
-    attempt_end end_of(claimed_attempt const& mine, attempt_outcome how) const {
+    attempt_end end_of(Attempt const& mine, attempt_outcome how) const {
         attempt_end end;
         end.id = mine.record.id;
         end.fence = mine.record.fence;
@@ -873,7 +870,7 @@ class engine {
         flush();
     }
 
-    void leave_flight(claimed_attempt const& mine) {
+    void leave_flight(Attempt const& mine) {
         flight_.leave(mine);
         if (!mine.record.lonely) return;
         lonely_ = false;
@@ -940,7 +937,7 @@ class engine {
     }
 
     /// Fills in the rest of an outcome, and frees the worker.
-    void end_run(claimed_attempt& mine, finished_attempt& done) {
+    void end_run(Attempt& mine, finished_attempt& done) {
         flight_.ended(mine);
         auto& end = done.end;
         end.id = mine.record.id;
@@ -1046,8 +1043,6 @@ class engine {
             bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
-            if (taken)
-                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
             if (!observer) continue;
             auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
@@ -1138,7 +1133,7 @@ class engine {
         if (!request.sweep && page.size() < request.limit) {
             alarm behind = request.after;
             behind.run_at = request.until;
-            behind.id = alarm_window::behind_all;
+            behind.id = window_type::behind_all;
             auto const first = store_.upcoming(behind, (time_point::max)(), 1);
             if (!first.empty()) beyond = first.front().run_at;
         }
@@ -1152,7 +1147,7 @@ class engine {
     /// Fixed delays whose run has ended get their next instant. It counts from what the store knows, so that an end of
     /// the process between the run and this step loses nothing.
     void fill_gaps() {
-        std::vector<timetable::gap> gaps;
+        std::vector<typename plan_type::gap> gaps;
         {
             std::lock_guard const guard{mutex_};
             if (!recovered_) return;
@@ -1237,14 +1232,14 @@ class engine {
     std::condition_variable room_;    ///< a submit has ended
 
     splitmix64 random_;
-    alarm_window window_;
-    flight flight_;
-    timetable timetable_;
-    outbox outbox_;
+    window_type window_;
+    flight<Attempt> flight_;
+    plan_type timetable_;
+    outbox<Attempt> outbox_;
 
     std::map<std::string, type_number, std::less<>> numbers_;
-    std::unordered_map<type_number, std::unique_ptr<handler>> handlers_;
-    std::vector<lane_state*> lanes_;       ///< of all handlers
+    std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
+    std::vector<lane_type*> lanes_;        ///< of all handlers
     std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
     std::unordered_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;

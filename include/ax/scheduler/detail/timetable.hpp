@@ -19,6 +19,7 @@ namespace ax::detail {
 
 /// The schedules of a store in memory: what each means, and when it is due next.
 /// Threads: none of its own; the caller's mutex guards it.
+template <class Recurrence>
 class timetable {
   public:
     explicit timetable(time_point now) : wheel_(now) {}
@@ -28,7 +29,7 @@ class timetable {
         std::string name;
         std::uint64_t version = 0;
         task_id last_task{};
-        recurrence how;
+        Recurrence how;
     };
 
     /// Enters a schedule, or replaces what is known of it.
@@ -40,7 +41,7 @@ class timetable {
         if (!p.how || p.record.spec != record.spec) {
             p.how.reset();
             try {
-                p.how = recurrence::parse(record.spec);
+                p.how = Recurrence::parse(record.spec);
             } catch (error const&) { // kept in the store, for the version that can read it
             }
         }
@@ -129,7 +130,7 @@ class timetable {
   private:
     struct entry {
         schedule_record record;
-        std::optional<recurrence> how; ///< none where the stored text does not parse: it never fires
+        std::optional<Recurrence> how; ///< none where the stored text does not parse: it never fires
         timer_handle timer{};
     };
 
