@@ -81,7 +81,10 @@ class sqlite_storage {
     /// Whether the owner before this one closed the store (or there was none): false after a crash or a power cut.
     bool was_clean() const noexcept { return store_->was_clean(); }
 
-    /// What it is, for people: library, path, schema, durability.
+    /// Sizes, and whether the write-ahead log grows because somebody reads for too long.
+    sqlite_health health() const { return store_->health(); }
+
+    /// What it is, for people: library, path, schema.
     std::string description() const { return store_->description(); }
 
   private:

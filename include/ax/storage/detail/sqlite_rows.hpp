@@ -21,7 +21,7 @@ class sqlite_type_names {
     std::string const* find(sqlite_connection& connection, type_number number) {
         auto const at = static_cast<std::size_t>(number);
         if (at < names_.size() && !names_[at].empty()) return &names_[at];
-        sqlite_run query(connection, sqlite_sql::type_name, number);
+        sqlite_run query(connection, sqlite_sql::type_name, {number});
         if (at == 0 || !query.next()) return nullptr;
         if (at >= names_.size()) names_.resize(at + 1);
         names_[at] = query.text(0);

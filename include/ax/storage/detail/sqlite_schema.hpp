@@ -153,6 +153,7 @@ enum class sqlite_sql : std::size_t {
     id_block,
     take_id_block,
     put_id_block,
+    count_commit,
     type_number,
     type_name,
     last_type,
@@ -169,6 +170,7 @@ enum class sqlite_sql : std::size_t {
     claim_task,
     start_task,
     succeed_task,
+    succeed_plainly,
     update_task,
     route_head,
     route_first,
@@ -234,6 +236,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::take_id_block, "UPDATE ax_meta SET value = value + ?1 WHERE name = 'next_id'"},
     {sqlite_sql::put_id_block, "UPDATE ax_meta SET value = ?1 WHERE name = 'next_id' AND value = ?2"},
 
+    {sqlite_sql::count_commit, "UPDATE ax_meta SET value = value + 1 WHERE name = 'empty_commits'"},
+
     {sqlite_sql::type_number, "SELECT number FROM ax_type WHERE name = ?1"},
     {sqlite_sql::type_name, "SELECT name FROM ax_type WHERE number = ?1"},
     {sqlite_sql::last_type, "SELECT number FROM ax_type WHERE number > 0 ORDER BY number DESC LIMIT 1"},
@@ -263,6 +267,10 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::succeed_task,
      "UPDATE ax_task SET state = 4, version = ?2, flags = ?3, unclean_ends = 0, lonely_deaths = 0, changed = ?4, "
      "started = ?5, first_started = ?6, finished = ?4, last_error = NULL, result = ?7 WHERE id = ?1"},
+    {sqlite_sql::succeed_plainly,
+     "UPDATE ax_task SET state = 4, version = version + 1, flags = flags & 4, unclean_ends = 0, lonely_deaths = 0, "
+     "changed = ?3, started = ?4, first_started = coalesce(first_started, ?4), finished = ?3, last_error = NULL, "
+     "result = ?5 WHERE id = ?1 AND fence = ?2 AND state IN (2,3) AND route_key IS NULL"},
     {sqlite_sql::update_task,
      "UPDATE ax_task SET state = ?2, gate = ?3, flags = ?4, run_at = ?5, order_at = ?6, version = ?7, attempts = ?8, "
      "failures = ?9, interruptions = ?10, snoozes = ?11, unclean_ends = ?12, lonely_deaths = ?13, changed = ?14, "
@@ -277,7 +285,6 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::unblock_task, "UPDATE ax_task SET gate = gate & ~1 WHERE id = ?1"},
     {sqlite_sql::alarm_of, "SELECT lane, run_at FROM ax_task WHERE id = ?1 AND state IN (1,5) AND gate = 0"},
 
-    // In two parts, since one that skips from state to state by itself would be in the order of lanes.
     {sqlite_sql::in_flight_elsewhere,
      "SELECT id FROM ax_task WHERE state IN (2,3) AND state NOT IN (1,5) AND node <> ?1"},
     {sqlite_sql::overdue,
