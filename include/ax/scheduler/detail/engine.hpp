@@ -69,7 +69,8 @@ class engine {
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
           flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
-          timetable_(times_.reached()), last_now_(times_.reached()), last_steady_(times_.steady()) {}
+          timetable_(times_.reached()), last_now_(times_.reached()), last_steady_(times_.steady()),
+          recovered_at_(times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
@@ -100,6 +101,7 @@ class engine {
         recovery_ = answer;
         for (auto const& record : kept) timetable_.put(record);
         recovered_ = true;
+        recovered_at_ = times_.steady();
     }
 
     reclaim_answer recovery() const {
@@ -203,6 +205,10 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const& task : tasks) plan_deadline(task.deadline);
+        }
         take_alarms(due);
         return answer;
     }
@@ -357,6 +363,7 @@ class engine {
             window_.turn(saturating_add(now, settings_.read_ahead));
             timetable_.turn(now);
             flight_.turn(now, steady, found);
+            if (!lonely_ && !suspects_must_wait()) let_suspect_go();
             to_note_.insert(to_note_.end(), found.to_note.begin(), found.to_note.end());
             for (auto const& mine : found.overran)
                 note(events, event_kind::overran, mine, now).run_time = steady - mine->started_steady;
@@ -580,6 +587,7 @@ class engine {
 
   private:
     static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
+    static constexpr duration suspects_wait{1000};  ///< after the start, before the first lonely run
 
     /// What one pump() carries to the storage and brings back.
     struct batch {
@@ -681,6 +689,8 @@ class engine {
         auto next = window_.next_expiry();
         if (next) next = saturating_add(*next, -ahead);
         next = earlier(next, timetable_.next_turn());
+        if (!suspects_.empty() && suspects_must_wait())
+            next = earlier(next, saturating_add(times_.reached(), recovered_at_ + suspects_wait - times_.steady()));
         return earlier(next, flight_.next_turn(times_.reached(), times_.steady()));
     }
 
@@ -712,6 +722,13 @@ class engine {
             arm(due);
         }
         flush();
+    }
+
+    /// A task was stored that may wait beyond its deadline: expire() is called by then.
+    void plan_deadline(std::optional<time_point> deadline) {
+        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
+        next_deadline_ = deadline;
+        plan_turn(*deadline);
     }
 
     void arm(alarms const& due) {
@@ -817,6 +834,14 @@ class engine {
         flight_.leave(mine);
         if (!mine.record.lonely) return;
         lonely_ = false;
+        let_suspect_go();
+    }
+
+    /// A process that dies again and again soon after its start has another reason than a task: while it is young,
+    /// suspects wait, so that its deaths do not count against the one that would be running alone.
+    bool suspects_must_wait() const { return times_.steady() - recovered_at_ < suspects_wait; }
+
+    void let_suspect_go() {
         if (suspects_.empty()) return;
         window_.requeue(suspects_.begin()->second);
         suspects_.erase(suspects_.begin());
@@ -934,7 +959,7 @@ class engine {
             for (auto const& task : b.drawn)
                 requests.push_back({task.id, handler_of(task.lane->lane)->how.on_interrupt == on_interrupt::hold});
             for (auto const& mine : b.noted) starts.push_back({mine->record.id, mine->record.fence, mine->started});
-            terms.suspects = lonely_ ? 0 : 1;
+            terms.suspects = lonely_ || suspects_must_wait() ? 0 : 1;
         }
         bool const answers = !ends.empty() || !b.steps.empty() || b.sweep; // a claim alone need not survive a power cut
         store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
@@ -976,6 +1001,8 @@ class engine {
             bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
+            if (taken)
+                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
             if (!observer) continue;
             auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
@@ -1175,6 +1202,7 @@ class engine {
     duration retry_storage_at_{};
     time_point last_now_;
     duration last_steady_;
+    duration recovered_at_; ///< steady time
 };
 
 } // namespace ax::detail
