@@ -69,7 +69,7 @@ void life(benchmark::State& state, std::string const& route) {
             left -= ends.size();
         }
     }
-    if (succeeded != state.iterations() * batch) state.SkipWithError("tasks were lost");
+    if (succeeded != static_cast<std::uint64_t>(state.iterations()) * batch) state.SkipWithError("tasks were lost");
     state.SetItemsProcessed(static_cast<std::int64_t>(succeeded));
 }
 

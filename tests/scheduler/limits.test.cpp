@@ -8,27 +8,6 @@ using namespace test;
 
 namespace {
 
-/// A scheduler whose handlers are run by a loop of the host's, so that time can pass while they run.
-struct hosted_bench {
-    ax::testing::manual_clock clock;
-    store_type store;
-    queue_executor loop;
-    std::vector<ax::event_kind> events;
-    hosted tasks;
-
-    explicit hosted_bench(ax::options chosen = {}) : tasks(store, std::move(chosen), clock, loop) {
-        tasks.observe([this](ax::event const& e) { events.push_back(e.kind); });
-    }
-    std::size_t poll() { return tasks.poll(clock.now()); }
-    /// Time passes, and the scheduler looks.
-    void pass(ax::time_span span) {
-        clock.advance(span);
-        poll();
-    }
-    task_state state(task_id id) { return tasks.find(id)->state; }
-    attempt_outcome last_outcome(task_id id) { return *tasks.history(id).back().outcome; }
-};
-
 enum class ends { returns, throws, gives_up, skips, snoozes };
 
 void end(ends how) {

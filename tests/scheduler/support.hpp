@@ -25,6 +25,11 @@
 #include <vector>
 
 // How a failed check shows what it found.
+namespace std::chrono {
+inline std::ostream& operator<<(std::ostream& out, ax::time_point t) {
+    return out << t.time_since_epoch().count() - 1'767'225'600'000 << " ms after the start of 2026";
+}
+} // namespace std::chrono
 namespace ax {
 inline std::ostream& operator<<(std::ostream& out, task_id id) { return out << "task " << to_number(id); }
 inline std::ostream& operator<<(std::ostream& out, fence_token f) { return out << "fence " << to_number(f); }
@@ -218,6 +223,35 @@ ax::errc failure_of(Call&& call, std::string* message = nullptr) {
 }
 
 inline ax::errc constexpr invalid = ax::errc::invalid_argument;
+
+/// A scheduler whose handlers are run by a loop of the host's, so that time can pass while they run.
+struct hosted_bench {
+    ax::testing::manual_clock clock;
+    store_type store;
+    queue_executor loop;
+    std::vector<ax::event_kind> events;
+    hosted tasks;
+
+    explicit hosted_bench(ax::options chosen = {}) : tasks(store, std::move(chosen), clock, loop) {
+        tasks.observe([this](ax::event const& e) { events.push_back(e.kind); });
+    }
+    std::size_t poll() { return tasks.poll(clock.now()); }
+    /// Time passes, and the scheduler looks.
+    void pass(ax::time_span span) {
+        clock.advance(span);
+        poll();
+    }
+    /// Polls and runs the loop until nothing is left to do.
+    void settle() {
+        do {
+            poll();
+            loop.drain();
+        } while (tasks.next_wakeup() <= clock.now() && tasks.next_wakeup().has_value());
+        poll();
+    }
+    task_state state(task_id id) { return tasks.find(id)->state; }
+    attempt_outcome last_outcome(task_id id) { return *tasks.history(id).back().outcome; }
+};
 
 /// Claims a task in the store for a node that then vanishes.
 inline ax::task_record claim_elsewhere(store_type& store, task_id id, ax::time_point now, bool hold = false,

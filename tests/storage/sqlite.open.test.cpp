@@ -386,6 +386,9 @@ TEST_CASE("a path that cannot be a database is refused with its reason", "[stora
     CHECK(nowhere->kind == ax::errc::unavailable);
     CHECK_THAT(nowhere->text, Contains("missing") && Contains("No such file"));
 
+    fs::create_symlink("nothing.db", directory.file("dangling.db"));
+    CHECK_THAT(refused(directory.file("dangling.db"))->text, Contains("symbolic link to nothing"));
+
     fs::create_directory(directory.file("folder"));
     auto const folder = refused(directory.file("folder"));
     REQUIRE(folder);
@@ -451,6 +454,20 @@ TEST_CASE("a store whose files are taken away says so instead of writing to ghos
     CHECK_THROWS_AS(store.transact(ax::commit::durable, nothing), ax::error);
     fs::rename(file + ".away", file);
     store.transact(ax::commit::durable, nothing);
+}
+
+TEST_CASE("reading a store whose database was taken away makes no new one", "[storage][sqlite]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    ax::sqlite_storage const store{path};
+    fs::rename(path, path + ".away");
+    CHECK_THROWS_AS(store.types(), ax::error);
+    CHECK_FALSE(fs::exists(path));
+    write_bytes(path, "");
+    CHECK_THROWS_AS(store.types(), ax::error);
+    fs::remove(path);
+    fs::rename(path + ".away", path);
+    CHECK(store.types().empty());
 }
 
 TEST_CASE("a forked child can neither use nor harm its parent's store", "[storage][sqlite]") {
@@ -596,6 +613,52 @@ TEST_CASE("a row that makes no sense is left alone, and its neighbours go on", "
     }));
     CHECK(store.find(ax::task_id{1})->state == ax::task_state::ready);
     CHECK(store.find(ax::task_id{3})->unclean_ends == 1);
+}
+
+TEST_CASE("the write-ahead log is copied back as it grows, and a reader that is in the way for long is noticed",
+          "[storage][sqlite]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    ax::sqlite_settings settings;
+    settings.checkpoint_pages = 10;
+    ax::sqlite_storage store{path, settings};
+    auto const fill = [&] {
+        for (int i = 0; i < 100; ++i) add(store, std::string(3'000, 'x'));
+    };
+    fill();
+    auto const bounded = store.health();
+    CHECK(bounded.log_bytes < std::uint64_t{60} * 4'096);
+    CHECK(bounded.database_bytes > 200'000);
+    CHECK_FALSE(bounded.log_stuck);
+
+    other_program host{path};
+    host.run("BEGIN; SELECT count(*) FROM ax_task");
+    fill();
+    auto const grown = store.health();
+    CHECK(grown.log_stuck);
+    CHECK(grown.log_bytes > 300'000);
+    host.run("COMMIT");
+    fill();
+    CHECK_FALSE(store.health().log_stuck);
+    CHECK(store.health().log_bytes <= grown.log_bytes + std::uint64_t{30} * 4'096);
+}
+
+TEST_CASE("a durable commit that writes nothing still flushes the lazy ones before it", "[storage][sqlite]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    ax::sqlite_storage store{path};
+    other_program host{path};
+    auto const flushes = [&] { return host.ask("SELECT value FROM ax_meta WHERE name = 'empty_commits'"); };
+    auto const nothing = [](ax::sqlite_storage::writer&) {};
+    store.transact(ax::commit::durable, nothing);
+    CHECK(flushes() == "0 ");
+    add(store); // lazy
+    store.transact(ax::commit::lazy, nothing);
+    CHECK(flushes() == "0 ");
+    store.transact(ax::commit::durable, nothing);
+    CHECK(flushes() == "1 ");
+    store.transact(ax::commit::durable, nothing); // once is enough
+    CHECK(flushes() == "1 ");
 }
 
 TEST_CASE("a store describes itself", "[storage][sqlite]") {

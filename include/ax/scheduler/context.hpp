@@ -94,15 +94,11 @@ class context {
         attempt_.follow_ups.push_back(std::move(made));
     }
 
-    /// Keeps a result with the task, when it succeeds. Errors: invalid_argument where it is larger than a payload may
-    /// be.
-    void result(nlohmann::json const& value) {
-        std::string text;
-        try {
-            text = value.dump();
-        } catch (nlohmann::json::exception const& e) {
-            throw error(errc::invalid_argument, "result: " + detail::bounded_text(e.what(), 200));
-        }
+    /// Keeps a result with the task, when it succeeds: any value that JSON can hold.
+    /// Errors: invalid_argument where it is larger than a payload may be, or cannot be written as JSON.
+    template <class Value = nlohmann::json>
+    void result(Value const& value) {
+        auto text = detail::encode(value, "result");
         detail::check_size(text, "result", payload_limit_);
         std::lock_guard const guard{attempt_.text_mutex};
         attempt_.result = std::move(text);

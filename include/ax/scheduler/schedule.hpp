@@ -125,6 +125,19 @@ class recurrence {
     /// The occurrence behind a run that ended at `end`.
     time_point after_end(time_point end) const { return saturating_add(end, step_); }
 
+    /// Where the cursor stands at `next`, further from `now` than it can have got under a right clock: the instant at
+    /// which it should stand. It keeps the phase of a rate.
+    std::optional<time_point> nearer(time_point next, time_point now) const {
+        if (kind_ == kind::calendar) {
+            auto const first = cron_->next(now);
+            if (first && *first < next) return first;
+        } else if (kind_ != kind::single && next - now > step_) {
+            if (kind_ == kind::gap) return now + step_;
+            return next - (next - now - duration{1}) / step_ * step_;
+        }
+        return std::nullopt;
+    }
+
     struct due {
         time_point nominal;       ///< the latest occurrence that has come
         std::uint64_t missed = 0; ///< how many came before it and after the cursor

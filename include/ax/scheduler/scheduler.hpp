@@ -274,10 +274,10 @@ class scheduler {
     /// have options::stop_grace; what was claimed and had not started is given back. What still runs then keeps its
     /// task, is counted, and is waited for by the destructor. May be called again, to wait again.
     stop_report stop(time_span limit = duration{0}) {
-        std::size_t const own = detail::running_here != nullptr ? 1 : 0; // a handler does not wait for itself
+        std::size_t const own = engine_.holds(detail::running_here) ? 1 : 0; // a handler does not wait for itself
         stop_report report;
-        auto const before = engine_.running();
         report.released = engine_.begin_stop();
+        auto const before = engine_.running();
         if (!engine_.wait_idle(limit.value(), own)) {
             engine_.ask_all_to_stop();
             engine_.wait_idle(engine_.settings().stop_grace.value(), own);
@@ -358,9 +358,9 @@ class scheduler {
     }
 
     void post(detail::attempt_ptr one) {
-        posted_.fetch_add(1);
         if (executor_ == nullptr) {
             to_run_here_.push_back(std::move(one));
+            posted_.fetch_add(1);
             return;
         }
         // A host's executor may keep the call for longer than this object lives: whether the engine may be touched is
@@ -368,6 +368,7 @@ class scheduler {
         executor_->execute([this, one = std::move(one)]() mutable {
             if (one->begin()) engine_.run(std::move(one), own_pool);
         });
+        posted_.fetch_add(1);
     }
 
     void turn_loop() {
@@ -431,7 +432,7 @@ class scheduler {
                     if constexpr (std::is_void_v<decltype(call())>)
                         call();
                     else
-                        ctx.result(nlohmann::json(call()));
+                        ctx.result(call());
                 };
                 if constexpr (std::same_as<Payload, no_payload>) {
                     if constexpr (std::invocable<W&, context&>)

@@ -119,7 +119,7 @@ struct change {
 struct expiry {
     std::vector<task_id> dead;
     std::optional<time_point> next; ///< the earliest deadline of a waiting task that is left
-    alarms due; ///< those that were behind them
+    alarms due;                     ///< those that were behind them
 };
 
 /// A recurring definition, as it is stored.

@@ -105,6 +105,11 @@ class memory_storage::writer {
         }
     }
 
+    type_info const& known_type(type_number number) const {
+        if (auto const* const found = tables_.find_type(number)) return *found;
+        throw error(errc::invalid_argument, "task type without a number of this store");
+    }
+
     insertion insert_one(new_task const& task, time_point now, alarms& due);
     std::optional<task_state> settle_one(attempt_end const& end, time_point now, alarms& due);
     void reclaim_one(row& lost, reclaim_terms const& terms, reclaim_answer& answer);
@@ -172,6 +177,7 @@ void memory_storage::transact(commit, Fn&& fn) {
 inline std::vector<insertion> memory_storage::writer::insert(std::span<new_task const> tasks, time_point now,
                                                              alarms& due) {
     return atomically([&] {
+        for (auto const& task : tasks) (void)known_type(task.type); // before `due` is added to
         std::vector<insertion> answer;
         answer.reserve(tasks.size());
         for (auto const& task : tasks) answer.push_back(insert_one(task, now, due));
@@ -180,8 +186,7 @@ inline std::vector<insertion> memory_storage::writer::insert(std::span<new_task 
 }
 
 inline insertion memory_storage::writer::insert_one(new_task const& task, time_point now, alarms& due) {
-    auto const* const kind = tables_.find_type(task.type);
-    if (kind == nullptr) throw error(errc::invalid_argument, "task type without a number of this store");
+    auto const& kind = known_type(task.type);
     row const* holder = task.key.empty() ? nullptr : tables_.find_by_key(task.key);
     if (holder == nullptr && !task.schedule.empty() && task.scheduled_at)
         holder = tables_.find_occurrence(task.schedule, *task.scheduled_at);
@@ -190,7 +195,7 @@ inline insertion memory_storage::writer::insert_one(new_task const& task, time_p
     row added;
     added.type = task.type;
     auto& record = added.task;
-    record.type = kind->name;
+    record.type = kind.name;
     record.key = task.key;
     record.state = task_state::ready;
     record.payload = task.payload;

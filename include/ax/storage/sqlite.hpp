@@ -34,15 +34,19 @@ namespace ax {
 /// Errors:     at open: locked (owned by another, with its pid), not_a_store, newer_schema, corrupt, unavailable,
 ///             disk_full, invalid_argument. Later: unavailable, disk_full, corrupt; nothing of that transaction was
 ///             written. See docs/sqlite.md.
-class sqlite_storage {
+///
+/// It is written for any connection, so that a unit that only names the type does not pay for its code.
+/// @tparam Connection  How SQLite is reached: see sqlite_storage.
+template <class Connection>
+class basic_sqlite_storage {
   public:
     static constexpr bool durable = true;
 
-    using writer = detail::sqlite_writer;
+    using writer = detail::sqlite_writer<Connection>;
 
     /// Opens the store, and creates it where there is none.
-    explicit sqlite_storage(std::string const& path, sqlite_settings const& settings = {})
-        : store_(new detail::sqlite_store(path, settings)) {}
+    explicit basic_sqlite_storage(std::string const& path, sqlite_settings const& settings = {})
+        : store_(new detail::sqlite_store<Connection>(path, settings)) {}
 
     /// Calls `fn(writer&)` and commits what it did. When it throws, nothing of it is to be seen.
     template <class Fn>
@@ -51,25 +55,25 @@ class sqlite_storage {
     }
 
     std::optional<task_record> find(task_id id) const {
-        return store_->read([&](detail::sqlite_reader& reader) { return reader.find(id); });
+        return store_->read([&](auto& reader) { return reader.find(id); });
     }
     std::optional<task_record> find_by_key(std::string_view key) const {
-        return store_->read([&](detail::sqlite_reader& reader) { return reader.find_by_key(key); });
+        return store_->read([&](auto& reader) { return reader.find_by_key(key); });
     }
     std::vector<task_record> list(task_filter const& filter, time_point now) const {
-        return store_->read([&](detail::sqlite_reader& reader) { return reader.list(filter, now); });
+        return store_->read([&](auto& reader) { return reader.list(filter, now); });
     }
     std::vector<attempt_view> history(task_id id) const {
-        return store_->read([&](detail::sqlite_reader& reader) { return reader.history(id); });
+        return store_->read([&](auto& reader) { return reader.history(id); });
     }
     alarms upcoming(alarm const& after, time_point until, std::size_t limit) const {
-        return store_->read([&](detail::sqlite_reader& reader) { return reader.upcoming(after, until, limit); });
+        return store_->read([&](auto& reader) { return reader.upcoming(after, until, limit); });
     }
     std::vector<type_info> types() const {
-        return store_->read([](detail::sqlite_reader& reader) { return reader.types(); });
+        return store_->read([](auto& reader) { return reader.types(); });
     }
     std::vector<schedule_record> schedules() const {
-        return store_->read([](detail::sqlite_reader& reader) { return reader.schedules(); });
+        return store_->read([](auto& reader) { return reader.schedules(); });
     }
 
     /// The file, absolute and free of symbolic links.
@@ -81,19 +85,25 @@ class sqlite_storage {
     /// Whether the owner before this one closed the store (or there was none): false after a crash or a power cut.
     bool was_clean() const noexcept { return store_->was_clean(); }
 
-    /// What it is, for people: library, path, schema, durability.
+    /// Sizes, and whether the write-ahead log grows because somebody reads for too long.
+    sqlite_health health() const { return store_->health(); }
+
+    /// What it is, for people: library, path, schema.
     std::string description() const { return store_->description(); }
 
   private:
     struct closer {
-        void operator()(detail::sqlite_store* store) const noexcept {
+        void operator()(detail::sqlite_store<Connection>* store) const noexcept {
             if (store->is_elsewhere()) return; // forked: the handles are the parent's, and closing them would harm it
             delete store;
         }
     };
 
-    std::unique_ptr<detail::sqlite_store, closer> store_;
+    std::unique_ptr<detail::sqlite_store<Connection>, closer> store_;
 };
+
+/// The storage of a SQLite file.
+using sqlite_storage = basic_sqlite_storage<detail::sqlite_connection>;
 
 static_assert(storage<sqlite_storage>);
 

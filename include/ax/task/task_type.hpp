@@ -35,20 +35,25 @@ struct task_type {
 
 namespace detail {
 
-/// A payload as the store keeps it. Errors: invalid_argument where it cannot be written as JSON (bad UTF-8 in a
-/// string).
+/// A value as the store keeps it: JSON text.
+/// @param what  What it is, for the message.
+/// Errors: invalid_argument where it cannot be written as JSON (bad UTF-8 in a string).
+template <class Value>
+std::string encode(Value const& value, std::string_view what) {
+    try {
+        return nlohmann::json(value).dump();
+    } catch (nlohmann::json::exception const& e) {
+        throw error(errc::invalid_argument, std::string(what) + ": " + bounded_text(e.what(), 200));
+    }
+}
+
+/// A payload as the store keeps it; empty where the type has none.
 template <class Payload>
 std::string encode_payload(Payload const& payload, std::string_view type_name) {
-    if constexpr (std::same_as<Payload, no_payload>) {
+    if constexpr (std::same_as<Payload, no_payload>)
         return {};
-    } else {
-        try {
-            return nlohmann::json(payload).dump();
-        } catch (nlohmann::json::exception const& e) {
-            throw error(errc::invalid_argument,
-                        "payload of task type \"" + std::string(type_name) + "\": " + bounded_text(e.what(), 200));
-        }
-    }
+    else
+        return encode(payload, "payload of task type \"" + std::string(type_name) + '"');
 }
 
 /// The stored text as a payload. Errors: corrupt, with what the JSON parser says.

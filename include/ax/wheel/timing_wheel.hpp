@@ -156,13 +156,11 @@ class timing_wheel {
     /// does nothing) or rewind().
     ///
     /// @param now   Earlier than the last call: nothing happens, since clocks step back; see rewind().
-    /// @param fire  Called with the payload of each timer as an rvalue; what it throws passes through, that timer
-    /// counts as
-    ///              fired, and the rest fires with the next call.
+    /// @param fire  Called with the payload of each timer as an rvalue. What it throws passes through; that timer
+    ///              counts as fired, and the rest fires with the next call.
     /// @return      How many fired.
-    /// Complexity:  O(timers fired + timers whose slot comes up + levels), however long the time that passed. Allocates
-    /// at most
-    ///              chunks for slots that timers move to, which are kept for the next time.
+    /// Complexity:  O(timers fired + timers moved to a lower level), however much time has passed. Allocates only room
+    ///              to move or to sort many timers, and keeps what it may need again.
     /// Errors:      std::bad_alloc; no timer is lost.
     template <std::invocable<Payload> Fire>
     std::size_t advance(time_point now, Fire&& fire) {
@@ -186,8 +184,7 @@ class timing_wheel {
             fired += fire_until(next->start, fire);
             if (!slots_[next->at].empty()) open(*next); // unless `fire` has cancelled all that was in it
         }
-        position_ =
-            now_; // before the rest fires, so that what `fire` schedules has its place by where the wheel will stand
+        position_ = now_; // before the rest fires: what `fire` schedules gets its place by where the wheel will stand
         return fired + fire_until(now_, fire);
     }
 
@@ -503,8 +500,7 @@ class timing_wheel {
         pool_.trim();
     }
 
-    /// The earliest due time in a list, or nothing if all its timers are gone. In a sorted list the first one alive has
-    /// it.
+    /// The earliest due time in a list, or nothing if all its timers are gone. If sorted: that of the first one alive.
     std::optional<std::uint64_t> earliest_in(detail::entry_list const& list, bool sorted) const noexcept {
         if (list.empty()) return std::nullopt;
         auto const known = list.earliest();
@@ -522,7 +518,7 @@ class timing_wheel {
             best = e;
             return !sorted;
         });
-        const_cast<detail::entry_list&>(list).set_earliest(best);
+        list.set_earliest(best);
         return best.generation == 0 ? std::nullopt : std::optional(best.due);
     }
 

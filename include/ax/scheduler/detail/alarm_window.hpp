@@ -26,14 +26,16 @@
 namespace ax::detail {
 
 /// An id in memory, and the lane it was read from.
+template <class Lane>
 struct due_task {
     task_id id{};
-    lane_state* lane = nullptr;
+    Lane* lane = nullptr;
 };
 
 /// One read of the store: `upcoming(after, until, limit)` for `lane`.
+template <class Lane>
 struct page_request {
-    lane_state* lane = nullptr;
+    Lane* lane = nullptr;
     alarm after{};
     time_point until{};
     std::size_t limit = 0;
@@ -41,29 +43,35 @@ struct page_request {
 };
 
 /// Threads: none of its own; the caller's mutex guards it.
+template <class Lane>
 class alarm_window {
   public:
+    using due_task = detail::due_task<Lane>;
+    using page_request = detail::page_request<Lane>;
+
     static constexpr std::size_t page_size = 4096;
     static constexpr std::size_t sweep_size = 256;
+    static constexpr std::size_t reserve = 64; ///< due ids of one lane for which there is room when memory is full
     static constexpr task_id behind_all{static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)())};
 
     alarm_window(time_point now, duration length, std::size_t most, std::array<std::size_t, priority_classes> weights)
         : wheel_(now), due_(weights), length_(length), most_(most) {}
 
     /// Lets a lane take part, or takes it out. Whatever it had in memory is forgotten.
-    void set_runnable(lane_state& lane, bool yes) {
+    void set_runnable(Lane& lane, bool yes) {
         lane.runnable = yes;
         forget(lane);
     }
 
     /// A task of `lane` is claimable at `a.run_at`.
-    void arm(lane_state& lane, alarm const& a, time_point horizon) {
+    void arm(Lane& lane, alarm const& a, time_point horizon) {
         if (!lane.runnable) return;
         if (a.run_at > (std::max)(lane.loaded_until, lane.loading_until)) { // for a later page
             lane.beyond = (std::min)(lane.beyond.value_or(a.run_at), a.run_at);
             return;
         }
-        if (wheel_.size() + due_.size() >= most_) {
+        bool const urgent = a.run_at <= horizon && lane.queued < reserve; // a full memory keeps no due task waiting
+        if (size() >= most_ && !urgent) {
             lane.truncated_at = (std::min)(lane.truncated_at.value_or(a.run_at), a.run_at);
             if (lane.loading_until == (time_point::min)()) truncate(lane);
             return;
@@ -108,18 +116,21 @@ class alarm_window {
 
     /// What `lane` should read next, if anything. The caller reads it without holding its mutex and then calls
     /// loaded().
-    std::optional<page_request> next_page(lane_state& lane, time_point now) {
+    std::optional<page_request> next_page(Lane& lane, time_point now) {
         if (!lane.runnable || lane.loading_until != (time_point::min)()) return std::nullopt;
-        if (lane.in_memory > page_size / 2 || wheel_.size() + due_.size() >= most_) return std::nullopt;
+        bool const full = size() >= most_;
+        if (lane.in_memory > page_size / 2 || (full && (lane.in_memory != 0 || !lane.complete))) return std::nullopt;
         if (lane.complete && lane.loaded_until - now > length_ / 2) return std::nullopt;
         auto const until = saturating_add(now, length_);
         lane.loading_until = until;
-        return page_request{&lane, lane.cursor, until, page_size, false};
+        lane.beyond.reset(); // what is learned of it while the page is read counts together with the page
+        auto const room = full ? reserve : (std::max)(most_ - size(), reserve);
+        return page_request{&lane, lane.cursor, until, (std::min)(page_size, room), false};
     }
 
     /// The read that finds overdue tasks that memory knows nothing of. They have been overdue for two seconds, so that
     /// ordinary work is never read twice.
-    std::optional<page_request> next_sweep(lane_state& lane, time_point now) {
+    std::optional<page_request> next_sweep(Lane& lane, time_point now) {
         if (!lane.runnable || lane.queued != 0 || lane.loading_until != (time_point::min)()) return std::nullopt;
         alarm first{};
         first.lane = lane.lane;
@@ -138,7 +149,8 @@ class alarm_window {
         }
         if (lane.loading_until == (time_point::min)()) return; // forgotten while the page was read
         lane.complete = page.size() < request.limit;
-        lane.beyond = lane.complete ? beyond : page.back().run_at;
+        auto const next = lane.complete ? beyond : page.back().run_at;
+        if (next) lane.beyond = (std::min)(lane.beyond.value_or(*next), *next);
         if (lane.complete) {
             lane.loaded_until = request.until;
             lane.cursor.run_at = request.until;
@@ -158,7 +170,7 @@ class alarm_window {
     }
 
     /// Empties the memory and starts the wheel anew at `now`: after the wall clock was set back.
-    void reset(time_point now, std::span<lane_state* const> lanes) {
+    void reset(time_point now, std::span<Lane* const> lanes) {
         wheel_ = timing_wheel<due_task>{now};
         while (due_.pop()) {
         }
@@ -170,7 +182,7 @@ class alarm_window {
     }
 
     /// The instant at which the next page of `lane` should be read; none where nothing lies behind what it has read.
-    std::optional<time_point> next_read(lane_state const& lane) const {
+    std::optional<time_point> next_read(Lane const& lane) const {
         if (!lane.runnable || !lane.beyond) return std::nullopt;
         return saturating_add(*lane.beyond, -length_ / 2);
     }
@@ -183,7 +195,7 @@ class alarm_window {
         due_.push(class_of(task.lane->lane), task);
     }
 
-    static void forget(lane_state& lane) {
+    static void forget(Lane& lane) {
         lane.complete = false;
         lane.beyond.reset();
         lane.loaded_until = (time_point::min)();
@@ -195,7 +207,7 @@ class alarm_window {
     }
 
     /// Memory was full: what `lane` has from truncated_at on is read again later.
-    static void truncate(lane_state& lane) {
+    static void truncate(Lane& lane) {
         auto const at = *lane.truncated_at;
         lane.truncated_at.reset();
         if (at > lane.loaded_until) return;

@@ -43,6 +43,8 @@ struct lane_state {
 
 /// A task type that this process can run.
 struct handler {
+    using lane_type = lane_state;
+
     std::string name;
     type_number number{};
     unique_function<void(context&, std::string_view)> call;
@@ -65,6 +67,8 @@ enum class attempt_status : std::uint8_t {
 /// One claimed task in memory, from claim to settled outcome. The scheduler's mutex guards what is not marked
 /// otherwise.
 struct claimed_attempt {
+    using handler_type = handler;
+
     task_record record;
     handler* handled_by = nullptr;
     attempt_status status = attempt_status::waiting;

@@ -59,8 +59,18 @@ inline options checked(options chosen) {
     return chosen;
 }
 
-template <storage Storage, clock Clock>
+template <storage Storage, clock Clock, class Attempt = claimed_attempt, class Recurrence = recurrence>
 class engine {
+    using attempt_ptr = std::shared_ptr<Attempt>;
+    using handler_type = typename Attempt::handler_type;
+    using lane_type = typename handler_type::lane_type;
+    using window_type = alarm_window<lane_type>;
+    using due_task = typename window_type::due_task;
+    using page_request = typename window_type::page_request;
+    using plan_type = timetable<Recurrence>;
+    using finished_attempt = finished<Attempt>;
+    using pending_event = pending<Attempt>;
+
   public:
     using writer = typename Storage::writer;
 
@@ -69,8 +79,8 @@ class engine {
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
           flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
-          timetable_(times_.reached()), last_now_(times_.reached()), last_steady_(times_.steady()),
-          recovered_at_(times_.steady()) {}
+          timetable_(times_.reached()), recovered_at_(times_.steady()),
+          clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
@@ -86,22 +96,31 @@ class engine {
 
     // ---------------------------------------------------------------- recovery
 
-    /// Takes over what an earlier run left behind. The first thing a driver does; does nothing when repeated.
-    void recover() {
+    /// Takes over what an earlier run left behind. The first thing a driver does. Returns false, and does nothing, when
+    /// repeated.
+    bool recover() {
+        std::lock_guard const one_at_a_time{recover_mutex_};
         {
             std::lock_guard const guard{mutex_};
-            if (recovered_) return;
+            if (recovered_) return false;
         }
         reclaim_answer answer;
         store_.transact(commit::durable, [&](writer& w) {
             answer = w.reclaim({self_, settings_.poison_after, times_.reached()});
         });
         auto const kept = store_.schedules();
+        task_filter newest;
+        newest.limit = 1;
+        auto const latest = store_.list(newest, times_.reached());
         std::lock_guard const guard{mutex_};
         recovery_ = answer;
         for (auto const& record : kept) timetable_.put(record);
+        timetable_.look_ahead(times_.reached());
+        for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);
+        newest_before_poll_ = newest_;
         recovered_ = true;
         recovered_at_ = times_.steady();
+        return true;
     }
 
     reclaim_answer recovery() const {
@@ -130,7 +149,7 @@ class engine {
             auto& made = handlers_[number];
             if (made)
                 throw error(errc::invalid_argument, "task type \"" + std::string(name) + "\" has a handler already");
-            made = std::make_unique<handler>();
+            made = std::make_unique<handler_type>();
             made->name = name;
             made->number = number;
             made->call = std::move(call);
@@ -164,6 +183,7 @@ class engine {
     void pause(std::string_view type, bool yes) {
         check_text(type, "task type", longest_name, false);
         auto const number = number_of(type);
+        transact([&](writer& w) { w.pause(number, yes); });
         std::vector<attempt_ptr> revoked;
         {
             std::lock_guard const guard{mutex_};
@@ -171,13 +191,16 @@ class engine {
                 by->second->paused = yes;
                 for (auto& lane : by->second->lanes) window_.set_runnable(lane, !yes);
                 if (yes)
-                    revoked = flight_.revoke_all(
-                        [&](claimed_attempt const& mine) { return mine.handled_by == by->second.get(); });
+                    revoked =
+                        flight_.revoke_all([&](Attempt const& mine) { return mine.handled_by == by->second.get(); });
                 must_load_ = true;
                 nudge_pump_ = true;
             }
         }
-        settle_revoked(std::move(revoked), attempt_outcome::released, [&](writer& w) { w.pause(number, yes); });
+        try {
+            if (!revoked.empty()) settle_revoked(std::move(revoked), attempt_outcome::released, [](writer&) {});
+        } catch (error const&) { // the pump gives them back: the pause itself is stored
+        }
         flush();
     }
 
@@ -205,10 +228,6 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& task : tasks) plan_deadline(task.deadline);
-        }
         take_alarms(due);
         return answer;
     }
@@ -224,14 +243,20 @@ class engine {
             }
             if (held.revoked) {
                 settle_revoked({held.revoked}, attempt_outcome::cancelled, [](writer&) {});
+                run_ended({id});
                 return cancel_answer::cancelled;
             }
             change made;
             transact([&](writer& w) { made = w.cancel(id, times_.reached()); });
             take_alarms(made.due);
-            if (made.outcome == change_outcome::done) return cancel_answer::cancelled;
+            if (made.outcome == change_outcome::done) {
+                run_ended({id});
+                return cancel_answer::cancelled;
+            }
             if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
-            if (!claimed_meanwhile(id, made)) return cancel_answer::too_late;
+            if (claimed_meanwhile(id, made)) continue;
+            if (is_terminal(made.state) || !recover()) return cancel_answer::too_late;
+            // It is an earlier run's, which is not to be taken for an end: now it is taken over.
         }
     }
 
@@ -260,7 +285,7 @@ class engine {
 
     // ---------------------------------------------------------------- schedules
 
-    schedule_record declare(std::string_view name, recurrence const& how, std::string_view type, std::string payload) {
+    schedule_record declare(std::string_view name, Recurrence const& how, std::string_view type, std::string payload) {
         check_text(name, "schedule name", longest_name, false);
         check_text(type, "task type", longest_name, false);
         check_size(payload, "payload of schedule \"" + std::string(name) + "\"", settings_.payload_limit);
@@ -352,7 +377,7 @@ class engine {
 
     /// Moves what is due. Returns whether there is something for pump() or dispatch() to do.
     bool turn() {
-        flight_events found;
+        flight_events<Attempt> found;
         std::vector<pending_event> events;
         bool work = false;
         {
@@ -363,7 +388,7 @@ class engine {
             window_.turn(saturating_add(now, settings_.read_ahead));
             timetable_.turn(now);
             flight_.turn(now, steady, found);
-            if (!lonely_ && !suspects_must_wait()) let_suspect_go();
+            try_next_suspect();
             to_note_.insert(to_note_.end(), found.to_note.begin(), found.to_note.end());
             for (auto const& mine : found.overran)
                 note(events, event_kind::overran, mine, now).run_time = steady - mine->started_steady;
@@ -417,6 +442,9 @@ class engine {
             if (!b.empty()) {
                 exchange(b);
                 apply(b, events);
+                send(events); // that a task was picked up is said before its handler can start
+                events.clear();
+                admit(b);
                 moved = true;
             }
             moved = read_pages(b.sweep) || moved;
@@ -442,9 +470,9 @@ class engine {
         for (auto const& mine : starting) {
             try {
                 post(mine);
-            } catch (...) { // the executor takes no more: the claim is given back
+            } catch (...) { // the executor takes no more: it is asked again by the next dispatch()
                 std::lock_guard const guard{mutex_};
-                if (flight_.revoke(*mine)) give_back(mine);
+                flight_.not_posted(mine);
             }
         }
     }
@@ -483,7 +511,7 @@ class engine {
             std::lock_guard const guard{mutex_};
             if (stopping_) return 0;
             stopping_ = true;
-            for (auto const& mine : flight_.revoke_all([](claimed_attempt const&) { return true; })) {
+            for (auto const& mine : flight_.revoke_all([](Attempt const&) { return true; })) {
                 give_back(mine);
                 ++released;
             }
@@ -499,9 +527,16 @@ class engine {
         std::vector<attempt_ptr> running;
         {
             std::lock_guard const guard{mutex_};
-            running = flight_.running_ones();
+            running = flight_.in_hands();
         }
         for (auto const& mine : running) mine->request_stop(stop_reason::stopping); // stop callbacks run here
+    }
+
+    /// Whether `one`, which may be null or another scheduler's, is in flight here.
+    bool holds(claimed_attempt const* one) const {
+        if (one == nullptr) return false;
+        std::lock_guard const guard{mutex_};
+        return flight_.find(one->record.id).get() == one;
     }
 
     std::size_t running() const {
@@ -601,6 +636,8 @@ class engine {
         claim_answer claims;
         std::vector<schedule_answer> stepped;
         expiry expired;
+        std::vector<attempt_ptr> entered; ///< claimed, and not let to their handlers yet
+        std::vector<task_id> doubted;     ///< not claimable after a claim of which it is not known whether it was made
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
     };
@@ -649,7 +686,7 @@ class engine {
         store_.transact(how_durable(), std::forward<Fn>(fn));
     }
 
-    handler* handler_of(lane_id lane) const {
+    handler_type* handler_of(lane_id lane) const {
         auto const found = handlers_.find(type_of(lane));
         return found == handlers_.end() ? nullptr : found->second.get();
     }
@@ -724,20 +761,13 @@ class engine {
         flush();
     }
 
-    /// A task was stored that may wait beyond its deadline: expire() is called by then.
-    void plan_deadline(std::optional<time_point> deadline) {
-        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
-        next_deadline_ = deadline;
-        plan_turn(*deadline);
-    }
-
     void arm(alarms const& due) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
             newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            bool const next_poll = polling_ && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            bool const next_poll = polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
@@ -745,6 +775,16 @@ class engine {
             else
                 plan_turn(saturating_add(a.run_at, -settings_.read_ahead.value()));
         }
+    }
+
+    /// Tasks have ended without a run here: one may be what a schedule waits for.
+    void run_ended(std::vector<task_id> const& ids) {
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const id : ids) timetable_.run_ended(id);
+            if (timetable_.any_gap()) nudge_pump_ = true;
+        }
+        flush();
     }
 
     void place(schedule_record const& record) {
@@ -768,7 +808,11 @@ class engine {
             auto mine = flight_.find(id);
             if (mine && mine->status == attempt_status::running) return {mine, nullptr};
             if (mine && flight_.revoke(*mine)) return {nullptr, mine};
-            // Its claim is being committed, its handler is about to be called, or its outcome is on the way.
+            // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
+            // take until the storage is back.
+            if (mine && mine->status == attempt_status::ended && failures_ != 0)
+                throw error(errc::unavailable,
+                            "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
             if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
                 lock.unlock();
                 pump();
@@ -785,7 +829,7 @@ class engine {
         return flight_.contains(id);
     }
 
-    attempt_end end_of(claimed_attempt const& mine, attempt_outcome how) const {
+    attempt_end end_of(Attempt const& mine, attempt_outcome how) const {
         attempt_end end;
         end.id = mine.record.id;
         end.fence = mine.record.fence;
@@ -825,37 +869,44 @@ class engine {
         {
             std::lock_guard const guard{mutex_};
             for (auto const& mine : revoked) leave_flight(*mine);
+            nudge_turn_ = nudge_pump_ = true; // a worker, or room for a claim, may be free
+            arm(settled.due);
         }
         settled_.notify_all();
-        take_alarms(settled.due);
+        flush();
     }
 
-    void leave_flight(claimed_attempt const& mine) {
+    void leave_flight(Attempt const& mine) {
         flight_.leave(mine);
         if (!mine.record.lonely) return;
         lonely_ = false;
-        let_suspect_go();
+        try_next_suspect();
     }
 
     /// A process that dies again and again soon after its start has another reason than a task: while it is young,
     /// suspects wait, so that its deaths do not count against the one that would be running alone.
     bool suspects_must_wait() const { return times_.steady() - recovered_at_ < suspects_wait; }
 
-    void let_suspect_go() {
-        if (suspects_.empty()) return;
-        window_.requeue(suspects_.begin()->second);
-        suspects_.erase(suspects_.begin());
-        nudge_pump_ = true;
+    /// Lets one suspect be claimed, where none is in flight.
+    void try_next_suspect() {
+        while (!lonely_ && !suspects_.empty() && !suspects_must_wait()) {
+            auto const next = suspects_.begin()->second;
+            suspects_.erase(suspects_.begin());
+            if (!next.lane->runnable) continue; // read again when its type is resumed
+            window_.requeue(next);
+            nudge_pump_ = true;
+            return;
+        }
     }
 
     // ---------------------------------------------------------------- time
 
     /// Notices a wall clock that was set back: what memory holds by wall time is built anew.
     void notice_clock(time_point now, duration steady) {
-        auto const step = (now - last_now_) - (steady - last_steady_);
-        last_now_ = now;
-        last_steady_ = steady;
-        if (step >= -duration{100}) return;
+        auto const lead = now.time_since_epoch() - steady;
+        if (lead > clock_lead_) clock_lead_ = lead;
+        if (clock_lead_ - lead <= duration{100}) return; // small steps add up until they count
+        clock_lead_ = lead;
         window_.reset(now, lanes_);
         timetable_.set_back(now);
         for (auto const& mine : flight_.set_back(now, saturating_add(now, settings_.read_ahead))) give_back(mine);
@@ -896,7 +947,7 @@ class engine {
     }
 
     /// Fills in the rest of an outcome, and frees the worker.
-    void end_run(claimed_attempt& mine, finished_attempt& done) {
+    void end_run(Attempt& mine, finished_attempt& done) {
         flight_.ended(mine);
         auto& end = done.end;
         end.id = mine.record.id;
@@ -983,10 +1034,11 @@ class engine {
             apply_settlement(b, now, events);
             if (b.sweep) {
                 arm(b.expired.due);
+                for (auto const id : b.expired.dead) timetable_.run_ended(id);
                 next_deadline_ = b.expired.next;
             }
             for (auto const& answer : b.stepped) {
-                arm(answer.due);
+                arm(answer.due, true);
                 if (answer.accepted || !answer.record.name.empty()) place(answer.record);
             }
             b.steps.clear();
@@ -1001,8 +1053,6 @@ class engine {
             bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
-            if (taken)
-                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
             if (!observer) continue;
             auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
@@ -1023,18 +1073,41 @@ class engine {
         for (auto const& task : b.drawn) {
             if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
                 flight_.give_up(task.id); // somebody else's, or not claimable any more
+                if (doubtful_.erase(task.id) != 0) b.doubted.push_back(task.id);
                 continue;
             }
             auto const by = handler_of(task.lane->lane);
-            auto const mine = flight_.enter(std::move(b.claims.claimed[at++]), *by, now);
+            auto const mine = flight_.enter(std::move(b.claims.claimed[at++]), *by);
             if (mine->record.lonely) lonely_ = true;
             if (observer) note(events, event_kind::picked_up, mine, now);
-            if ((stopping_ || by->paused) && flight_.revoke(*mine))
-                give_back(mine);
-            else if (mine->record.run_at > now)
-                plan_turn(mine->record.run_at);
+            b.entered.push_back(mine);
         }
         b.drawn.clear();
+        try_next_suspect(); // the lonely one may have ended in the same commit, or was not claimable any more
+    }
+
+    /// Lets what was claimed to its handlers, now or at its instant.
+    void admit(batch& b) {
+        for (auto const id : b.doubted)
+            if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
+                auto const lost = std::make_shared<claimed_attempt>();
+                lost->record = std::move(*record);
+                lost->status = attempt_status::ended;
+                std::lock_guard const guard{mutex_};
+                if (!flight_.contains(id)) give_back(lost);
+            }
+        std::lock_guard const guard{mutex_};
+        auto const now = times_.reached();
+        for (auto const& mine : b.entered) {
+            if (mine->status != attempt_status::waiting) continue; // taken back meanwhile
+            if ((stopping_ || mine->handled_by->paused) && flight_.revoke(*mine))
+                give_back(mine);
+            else if (flight_.admit(mine, now))
+                continue;
+            else
+                plan_turn(mine->record.run_at);
+        }
+        b.entered.clear();
     }
 
     /// Reads the next page of each lane that wants one. Returns whether anything came.
@@ -1070,7 +1143,7 @@ class engine {
         if (!request.sweep && page.size() < request.limit) {
             alarm behind = request.after;
             behind.run_at = request.until;
-            behind.id = alarm_window::behind_all;
+            behind.id = window_type::behind_all;
             auto const first = store_.upcoming(behind, (time_point::max)(), 1);
             if (!first.empty()) beyond = first.front().run_at;
         }
@@ -1084,7 +1157,7 @@ class engine {
     /// Fixed delays whose run has ended get their next instant. It counts from what the store knows, so that an end of
     /// the process between the run and this step loses nothing.
     void fill_gaps() {
-        std::vector<timetable::gap> gaps;
+        std::vector<typename plan_type::gap> gaps;
         {
             std::lock_guard const guard{mutex_};
             if (!recovered_) return;
@@ -1125,6 +1198,7 @@ class engine {
         for (auto const& task : b.drawn) {
             flight_.give_up(task.id);
             window_.requeue(task);
+            if (e.kind() == errc::outcome_unknown) doubtful_.insert(task.id);
         }
         for (auto const& step : b.steps) timetable_.again(step.name);
         must_sweep_ = must_sweep_ || b.sweep;
@@ -1162,20 +1236,22 @@ class engine {
     timekeeper<Clock> times_;
     node_id const self_;
 
+    std::mutex recover_mutex_;
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
 
     splitmix64 random_;
-    alarm_window window_;
-    flight flight_;
-    timetable timetable_;
-    outbox outbox_;
+    window_type window_;
+    flight<Attempt> flight_;
+    plan_type timetable_;
+    outbox<Attempt> outbox_;
 
     std::map<std::string, type_number, std::less<>> numbers_;
-    std::unordered_map<type_number, std::unique_ptr<handler>> handlers_;
-    std::vector<lane_state*> lanes_;       ///< of all handlers
+    std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
+    std::vector<lane_type*> lanes_;        ///< of all handlers
     std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
+    std::unordered_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
@@ -1200,9 +1276,8 @@ class engine {
     std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
     duration retry_storage_at_{};
-    time_point last_now_;
-    duration last_steady_;
     duration recovered_at_; ///< steady time
+    duration clock_lead_;   ///< of the wall clock over the steady one, the most since it was set back
 };
 
 } // namespace ax::detail

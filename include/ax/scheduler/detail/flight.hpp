@@ -31,15 +31,20 @@ inline std::optional<time_point> earlier(std::optional<time_point> a, std::optio
 }
 
 /// What a turn of the clocks found.
+template <class Attempt>
 struct flight_events {
-    std::vector<std::pair<attempt_ptr, stop_reason>> to_stop; ///< stop tokens to be set, without a lock
-    std::vector<attempt_ptr> overran;                         ///< running for longer than expected
-    std::vector<attempt_ptr> to_note;                         ///< running long enough for the store to be told
+    std::vector<std::pair<std::shared_ptr<Attempt>, stop_reason>> to_stop; ///< to be asked, without a lock
+    std::vector<std::shared_ptr<Attempt>> overran;                         ///< running for longer than expected
+    std::vector<std::shared_ptr<Attempt>> to_note; ///< running long enough for the store to be told
 };
 
+/// A template, as are the other parts of the engine, so that a unit that schedules nothing does not pay for its code.
 /// Threads: none of its own; the caller's mutex guards it.
+template <class Attempt>
 class flight {
   public:
+    using attempt_ptr = std::shared_ptr<Attempt>;
+
     /// How long an attempt runs before the store is told that it does: a short one is told when it ends.
     static constexpr duration note_after{50};
 
@@ -72,18 +77,23 @@ class flight {
         if (found != tasks_.end() && !found->second) tasks_.erase(found);
     }
 
-    /// The announced claim was made. Where the task is due it may start, else it waits.
-    attempt_ptr enter(task_record record, handler& by, time_point now) {
+    /// The announced claim was made. It waits for admit().
+    attempt_ptr enter(task_record record, handler& by) {
         auto mine = std::make_shared<claimed_attempt>();
         mine->record = std::move(record);
         mine->handled_by = &by;
         tasks_[mine->record.id] = mine;
         ++claimed_[index(*mine)];
+        return mine;
+    }
+
+    /// Where the task is due it may start from now on, else it waits for its instant. Returns which.
+    bool admit(attempt_ptr const& mine, time_point now) {
         if (mine->record.run_at <= now)
             enqueue(mine);
         else
             wait_for_instant(*mine);
-        return mine;
+        return mine->record.run_at <= now;
     }
 
     // ---------------------------------------------------------------- to the handler
@@ -105,6 +115,14 @@ class flight {
         return nullptr;
     }
 
+    /// The executor refused it: it is queued again, behind the others of its class.
+    void not_posted(attempt_ptr const& mine) {
+        if (mine->status != attempt_status::posted || mine->begun.load()) return;
+        --running_;
+        ++claimed_[index(*mine)];
+        enqueue(mine);
+    }
+
     void started(claimed_attempt& mine, time_point now, duration steady) {
         mine.status = attempt_status::running;
         mine.started = now;
@@ -112,7 +130,7 @@ class flight {
     }
 
     /// Sets the alarms of a running attempt. Returns the wall-clock instant of the first that matters.
-    std::optional<time_point> set_limits(claimed_attempt& mine, time_point now) {
+    std::optional<time_point> set_limits(Attempt& mine, time_point now) {
         auto const from = time_point{mine.started_steady + duration{1}};
         auto const& how = mine.handled_by->how;
         std::optional<time_point> first;
@@ -134,7 +152,7 @@ class flight {
     }
 
     /// The handler has returned; the worker is free.
-    void ended(claimed_attempt& mine) {
+    void ended(Attempt& mine) {
         drop_alarms(mine);
         mine.status = attempt_status::ended;
         --running_;
@@ -143,7 +161,7 @@ class flight {
     // ---------------------------------------------------------------- taking back
 
     /// Takes an attempt that has not started out of the way to its handler. False where it has started.
-    bool revoke(claimed_attempt& mine) {
+    bool revoke(Attempt& mine) {
         if (!unstarted(mine)) return false;
         if (mine.status == attempt_status::posted) {
             if (!mine.begin()) return false; // the executor has come to it
@@ -167,7 +185,7 @@ class flight {
     // ---------------------------------------------------------------- leaving
 
     /// The outcome is settled: the task may be claimed again.
-    void leave(claimed_attempt const& mine) {
+    void leave(Attempt const& mine) {
         auto const found = tasks_.find(mine.record.id);
         if (found != tasks_.end() && found->second.get() == &mine) tasks_.erase(found);
     }
@@ -189,6 +207,15 @@ class flight {
         return found;
     }
 
+    /// Running, or handed to the executor for that.
+    std::vector<attempt_ptr> in_hands() const {
+        std::vector<attempt_ptr> found;
+        for (auto const& [id, mine] : tasks_)
+            if (mine && (mine->status == attempt_status::running || mine->status == attempt_status::posted))
+                found.push_back(mine);
+        return found;
+    }
+
     std::size_t running() const noexcept { return running_; }
 
     std::size_t claimed() const noexcept {
@@ -200,7 +227,7 @@ class flight {
     // ---------------------------------------------------------------- time
 
     /// Moves both clocks: starts what has come due, and tells what has run too long.
-    void turn(time_point now, duration steady, flight_events& found) {
+    void turn(time_point now, duration steady, flight_events<Attempt>& found) {
         instants_.advance(now, [&](mark const& m) {
             auto const mine = marked(m);
             if (!mine) return;
@@ -234,11 +261,13 @@ class flight {
         for (auto const& [id, mine] : tasks_) {
             if (!mine) continue;
             mine->wall_alarm = {};
+            if (mine->status == attempt_status::queued && mine->record.run_at > now)
+                mine->status = attempt_status::waiting; // its place in the queue is passed over
             if (mine->status == attempt_status::waiting) wait_for_instant(*mine);
             if (mine->status == attempt_status::running && mine->record.deadline)
                 mine->wall_alarm = instants_.schedule(*mine->record.deadline, mark_of(*mine, what::deadline));
         }
-        return revoke_all([&](claimed_attempt const& mine) { return mine.record.run_at > horizon; });
+        return revoke_all([&](Attempt const& mine) { return mine.record.run_at > horizon; });
     }
 
   private:
@@ -251,20 +280,20 @@ class flight {
         what kind{};
     };
 
-    static std::size_t index(claimed_attempt const& mine) { return static_cast<std::size_t>(mine.record.priority); }
+    static std::size_t index(Attempt const& mine) { return static_cast<std::size_t>(mine.record.priority); }
 
-    static std::uint32_t stamp_of(claimed_attempt const& mine) {
+    static std::uint32_t stamp_of(Attempt const& mine) {
         return static_cast<std::uint32_t>(to_number(mine.record.fence));
     }
 
-    static mark mark_of(claimed_attempt const& mine, what kind) { return {mine.record.id, stamp_of(mine), kind}; }
+    static mark mark_of(Attempt const& mine, what kind) { return {mine.record.id, stamp_of(mine), kind}; }
 
     attempt_ptr marked(mark const& m) const {
         auto mine = find(m.id);
         return mine && stamp_of(*mine) == m.stamp ? mine : nullptr;
     }
 
-    static bool unstarted(claimed_attempt const& mine) {
+    static bool unstarted(Attempt const& mine) {
         return mine.status == attempt_status::waiting || mine.status == attempt_status::queued ||
                mine.status == attempt_status::posted;
     }
@@ -274,11 +303,11 @@ class flight {
         queue_.push(mine->record.priority, mine);
     }
 
-    void wait_for_instant(claimed_attempt& mine) {
+    void wait_for_instant(Attempt& mine) {
         mine.wall_alarm = instants_.schedule(mine.record.run_at, mark_of(mine, what::start));
     }
 
-    void drop_alarms(claimed_attempt& mine) {
+    void drop_alarms(Attempt& mine) {
         instants_.cancel(mine.wall_alarm);
         for (auto const limit : mine.steady_alarms) limits_.cancel(limit);
     }

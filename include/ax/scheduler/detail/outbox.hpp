@@ -17,8 +17,9 @@
 namespace ax::detail {
 
 /// An attempt that is over, and what is to be recorded of it.
-struct finished_attempt {
-    attempt_ptr what;
+template <class Attempt>
+struct finished {
+    std::shared_ptr<Attempt> what;
     attempt_end end;
     std::vector<submission> follow_ups; ///< their types get numbers when they are stored
     std::size_t tries = 0;              ///< commits that failed with it aboard alone
@@ -27,8 +28,11 @@ struct finished_attempt {
 /// Outcomes on their way to the storage. They travel together; where that fails for another reason than a storage that
 /// is away, each travels alone until the one that spoils the commit is known and has been changed into a failure.
 /// Threads: none of its own; the caller's mutex guards it.
+template <class Attempt>
 class outbox {
   public:
+    using finished_attempt = finished<Attempt>;
+
     void put(finished_attempt one) { waiting_.push_back(std::move(one)); }
 
     bool empty() const noexcept { return waiting_.empty(); }
@@ -74,9 +78,10 @@ class outbox {
 };
 
 /// An event to be sent once no lock is held.
-struct pending_event {
+template <class Attempt>
+struct pending {
     event_kind kind{};
-    attempt_ptr about;
+    std::shared_ptr<Attempt> about;
     time_point at{};
     std::optional<attempt_outcome> outcome;
     duration lateness{};

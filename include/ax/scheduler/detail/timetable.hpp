@@ -19,6 +19,7 @@ namespace ax::detail {
 
 /// The schedules of a store in memory: what each means, and when it is due next.
 /// Threads: none of its own; the caller's mutex guards it.
+template <class Recurrence>
 class timetable {
   public:
     explicit timetable(time_point now) : wheel_(now) {}
@@ -28,7 +29,7 @@ class timetable {
         std::string name;
         std::uint64_t version = 0;
         task_id last_task{};
-        recurrence how;
+        Recurrence how;
     };
 
     /// Enters a schedule, or replaces what is known of it.
@@ -40,7 +41,7 @@ class timetable {
         if (!p.how || p.record.spec != record.spec) {
             p.how.reset();
             try {
-                p.how = recurrence::parse(record.spec);
+                p.how = Recurrence::parse(record.spec);
             } catch (error const&) { // kept in the store, for the version that can read it
             }
         }
@@ -71,8 +72,12 @@ class timetable {
         for (auto const place : std::exchange(due_, {})) {
             auto const found = entries_.find(place);
             if (found == entries_.end() || !found->second.record.next) continue;
-            if (*found->second.record.next <= now)
-                steps.push_back(step_of(found->second, now));
+            auto const& p = found->second;
+            if (!p.how) continue;
+            if (*p.record.next <= now)
+                steps.push_back(step_of(p, now));
+            else if (auto const nearer = p.how->nearer(*p.record.next, now))
+                steps.push_back(step_back(p, *nearer));
             else
                 arm(place, found->second); // the clock went back meanwhile, or it was declared anew
         }
@@ -90,6 +95,12 @@ class timetable {
     /// A run of a schedule has ended.
     void run_ended() { look_at_gaps_ = true; }
 
+    /// A task has ended that may be what a fixed delay waits for.
+    void run_ended(task_id id) {
+        for (auto const& [place, p] : entries_)
+            if (p.record.last_task == id && p.how && p.how->waits_for_end() && !p.record.next) look_at_gaps_ = true;
+    }
+
     std::vector<gap> take_gaps() {
         std::vector<gap> waiting;
         if (!std::exchange(look_at_gaps_, false)) return waiting;
@@ -106,12 +117,20 @@ class timetable {
             p.timer = {};
             arm(place, p);
         }
+        look_ahead(now);
+    }
+
+    /// Finds the schedules that a wrong clock has carried further ahead than they can be at `now`: they are due, to be
+    /// set back. What occurred already does not occur again, for the store knows it.
+    void look_ahead(time_point now) {
+        for (auto const& [place, p] : entries_)
+            if (p.how && p.record.next && p.how->nearer(*p.record.next, now)) due_.push_back(place);
     }
 
   private:
     struct entry {
         schedule_record record;
-        std::optional<recurrence> how; ///< none where the stored text does not parse: it never fires
+        std::optional<Recurrence> how; ///< none where the stored text does not parse: it never fires
         timer_handle timer{};
     };
 
@@ -123,6 +142,15 @@ class timetable {
             p.timer = wheel_.schedule(*p.record.next, place);
         else if (p.how->waits_for_end())
             look_at_gaps_ = true;
+    }
+
+    /// Moves the cursor, and nothing else.
+    static schedule_step step_back(entry const& p, time_point to) {
+        schedule_step step;
+        step.name = p.record.name;
+        step.version = p.record.version;
+        step.next = to;
+        return step;
     }
 
     static schedule_step step_of(entry const& p, time_point now) {

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <optional>
@@ -19,6 +20,10 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+
+#if SQLITE_VERSION_NUMBER < 3024000
+#error "ax needs SQLite 3.24 or later"
+#endif
 
 namespace ax::detail {
 
@@ -53,13 +58,48 @@ struct sqlite_blob {
     std::string_view value;
 };
 
+/// What is bound to a parameter of a statement. Texts are only looked at: they must outlive the run.
+class sqlite_value {
+  public:
+    template <class Number>
+        requires std::is_integral_v<Number> || std::is_enum_v<Number> sqlite_value(Number number)
+    noexcept : number_(static_cast<std::int64_t>(number)) {}
+    sqlite_value(time_point time) noexcept : number_(time.time_since_epoch().count()) {}
+    sqlite_value(std::optional<time_point> const& time) noexcept
+        : kind_(time ? kind::number : kind::null), number_(time ? time->time_since_epoch().count() : 0) {}
+    sqlite_value(std::string_view text) noexcept : kind_(kind::text), bytes_(text) {}
+    sqlite_value(std::string const& text) noexcept : sqlite_value(std::string_view(text)) {}
+    sqlite_value(sqlite_text text) noexcept : kind_(text.value.empty() ? kind::null : kind::text), bytes_(text.value) {}
+    sqlite_value(sqlite_blob blob) noexcept : kind_(blob.value.empty() ? kind::null : kind::blob), bytes_(blob.value) {}
+
+    int bind(sqlite3_stmt* statement, int at) const {
+        switch (kind_) {
+        case kind::null: return sqlite3_bind_null(statement, at);
+        case kind::number: return sqlite3_bind_int64(statement, at, number_);
+        // SQLITE_STATIC: no copy, since a statement is bound anew before each run.
+        case kind::text: return sqlite3_bind_text64(statement, at, data(), bytes_.size(), SQLITE_STATIC, SQLITE_UTF8);
+        case kind::blob: return sqlite3_bind_blob64(statement, at, data(), bytes_.size(), SQLITE_STATIC);
+        }
+        return SQLITE_MISUSE;
+    }
+
+  private:
+    enum class kind : std::uint8_t { null, number, text, blob };
+
+    char const* data() const noexcept { return bytes_.data() == nullptr ? "" : bytes_.data(); }
+
+    kind kind_ = kind::number;
+    std::int64_t number_ = 0;
+    std::string_view bytes_;
+};
+
 /// One connection. Used by one thread at a time.
 class sqlite_connection {
   public:
-    /// Opens, and creates where there is nothing. Until opened() is called a busy file is an error `locked`, since at
-    /// open it means that another program has it.
-    explicit sqlite_connection(std::string path) : path_(std::move(path)) {
-        int const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    /// Opens, and with `create` makes what is not there. Until opened() is called a busy file is an error `locked`,
+    /// since at open it means that another program has it.
+    explicit sqlite_connection(std::string path, bool create = true) : path_(std::move(path)) {
+        int const flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
         sqlite3* opened = nullptr;
         int const code = sqlite3_open_v2(path_.c_str(), &opened, flags, nullptr);
         handle_.reset(opened);
@@ -155,20 +195,17 @@ class sqlite_connection {
 /// One execution of a prepared statement: binds, steps, and resets it at the end, so that none is left open.
 class sqlite_run {
   public:
-    template <class... Values>
-    sqlite_run(sqlite_connection& connection, sqlite_sql name, Values const&... values)
-        : sqlite_run(connection, connection.prepared(name), values...) {}
+    sqlite_run(sqlite_connection& connection, sqlite_sql name, std::initializer_list<sqlite_value> values = {})
+        : sqlite_run(connection, connection.prepared(name), values) {}
 
-    template <class... Values>
-    sqlite_run(sqlite_connection& connection, sqlite3_stmt* statement, Values const&... values)
+    sqlite_run(sqlite_connection& connection, sqlite3_stmt* statement, std::initializer_list<sqlite_value> values = {})
         : connection_(connection), statement_(statement) {
         int at = 0;
-        int code = SQLITE_OK;
-        ((code = code == SQLITE_OK ? bind(++at, values) : code), ...);
-        if (code != SQLITE_OK) {
-            sqlite3_reset(statement_);
-            connection_.fail(code);
-        }
+        for (auto const& value : values)
+            if (int const code = value.bind(statement_, ++at); code != SQLITE_OK) {
+                sqlite3_reset(statement_);
+                connection_.fail(code);
+            }
     }
 
     sqlite_run(sqlite_run const&) = delete;
@@ -216,27 +253,6 @@ class sqlite_run {
     std::string copy(int column) const { return std::string(text(column)); }
 
   private:
-    template <class Value>
-        requires std::is_integral_v<Value> || std::is_enum_v<Value>
-    int bind(int at, Value value) { return sqlite3_bind_int64(statement_, at, static_cast<sqlite3_int64>(value)); }
-    int bind(int at, time_point value) { return bind(at, value.time_since_epoch().count()); }
-    int bind(int at, std::optional<time_point> const& value) {
-        return value ? bind(at, *value) : sqlite3_bind_null(statement_, at);
-    }
-    // SQLITE_STATIC: what is bound outlives the run, and a statement is bound anew before each.
-    int bind(int at, std::string_view value) {
-        return sqlite3_bind_text64(statement_, at, value.data() == nullptr ? "" : value.data(), value.size(),
-                                   SQLITE_STATIC, SQLITE_UTF8);
-    }
-    int bind(int at, sqlite_text value) {
-        return value.value.empty() ? sqlite3_bind_null(statement_, at) : bind(at, value.value);
-    }
-    int bind(int at, sqlite_blob value) {
-        return value.value.empty()
-                   ? sqlite3_bind_null(statement_, at)
-                   : sqlite3_bind_blob64(statement_, at, value.value.data(), value.value.size(), SQLITE_STATIC);
-    }
-
     sqlite_connection& connection_;
     sqlite3_stmt* statement_;
 };

@@ -158,6 +158,9 @@ class sqlite_lock_file {
         database_entered_ = true;
     }
 
+    /// As enter_database() found it.
+    file_identity const& database_file() const noexcept { return database_file_; }
+
     void write(std::string_view store, bool clean) {
         auto line =
             std::string(head) + std::string(store) + (clean ? " clean " : " open  ") + std::to_string(::getpid());

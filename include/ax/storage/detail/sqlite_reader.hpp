@@ -5,6 +5,7 @@
 
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_lock.hpp"
 #include "ax/storage/detail/sqlite_rows.hpp"
 
 #include <algorithm>
@@ -17,28 +18,28 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace ax::detail {
 
 /// One connection for reading. Used by one thread at a time.
+template <class Connection>
 class sqlite_reader {
   public:
-    explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path) {
+    explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path, false) {
         sql_.execute(pragmas.c_str());
         sql_.execute("PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0");
         sql_.opened();
     }
 
     std::optional<task_record> find(task_id id) {
-        sqlite_run row(sql_, sqlite_sql::task, id);
+        sqlite_run row(sql_, sqlite_sql::task, {id});
         return row.next() ? parsed(row) : std::nullopt;
     }
 
     std::optional<task_record> find_by_key(std::string_view key) {
-        sqlite_run row(sql_, sqlite_sql::task_by_key, key);
+        sqlite_run row(sql_, sqlite_sql::task_by_key, {key});
         return row.next() ? parsed(row) : std::nullopt;
     }
 
@@ -62,7 +63,7 @@ class sqlite_reader {
         std::vector<task_record> answer;
         answer.reserve(wanted.places.size());
         for (auto const& at : wanted.places) {
-            sqlite_run row(sql_, sqlite_sql::task, at.id);
+            sqlite_run row(sql_, sqlite_sql::task, {at.id});
             if (!row.next()) continue;
             if (auto task = read_task(row, sql_, names_)) answer.push_back(*std::move(task));
         }
@@ -71,11 +72,11 @@ class sqlite_reader {
 
     std::vector<attempt_view> history(task_id id) {
         snapshot const one_view(sql_);
-        sqlite_run task(sql_, sqlite_sql::task_row, id);
+        sqlite_run task(sql_, sqlite_sql::task_row, {id});
         if (!task.next()) return {};
         std::vector<attempt_view> answer;
         {
-            sqlite_run row(sql_, sqlite_sql::attempts, id);
+            sqlite_run row(sql_, sqlite_sql::attempts, {id});
             while (row.next()) answer.push_back(read_attempt(row));
         }
         auto const state = task.as<task_state>(2);
@@ -99,12 +100,12 @@ class sqlite_reader {
         snapshot const one_view(sql_);
         alarms answer;
         if (after.run_at <= until) {
-            sqlite_run row(sql_, sqlite_sql::due_at, after.lane, after.run_at, after.id, bounded(limit));
+            sqlite_run row(sql_, sqlite_sql::due_at, {after.lane, after.run_at, after.id, bounded(limit)});
             while (row.next()) answer.push_back({row.as<task_id>(0), after.lane, after.run_at});
         }
         if (answer.size() < limit) {
-            sqlite_run row(sql_, sqlite_sql::due_after, after.lane, after.run_at, until,
-                           bounded(limit - answer.size()));
+            sqlite_run row(sql_, sqlite_sql::due_after,
+                           {after.lane, after.run_at, until, bounded(limit - answer.size())});
             while (row.next()) answer.push_back({row.as<task_id>(0), after.lane, row.time(1)});
         }
         return answer;
@@ -131,7 +132,7 @@ class sqlite_reader {
     /// All reads of its life see the same state of the store.
     class snapshot {
       public:
-        explicit snapshot(sqlite_connection& sql) : sql_(sql) { sqlite_run(sql_, sqlite_sql::begin_read).finish(); }
+        explicit snapshot(Connection& sql) : sql_(sql) { sqlite_run(sql_, sqlite_sql::begin_read).finish(); }
         snapshot(snapshot const&) = delete;
         snapshot& operator=(snapshot const&) = delete;
         ~snapshot() {
@@ -140,12 +141,17 @@ class sqlite_reader {
         }
 
       private:
-        sqlite_connection& sql_;
+        Connection& sql_;
     };
 
+    /// A place in the order of a list: by `first`, then by id.
     struct place {
-        std::int64_t run_at = 0; ///< where it decides the order
+        std::int64_t first = 0; ///< run_at, or -id where the latest comes first
         task_id id{};
+
+        friend bool operator<(place const& a, place const& b) noexcept {
+            return a.first != b.first ? a.first < b.first : a.id < b.id;
+        }
     };
     struct page {
         std::int64_t limit = 0;
@@ -182,7 +188,7 @@ class sqlite_reader {
     }
 
     std::optional<type_number> number_of(std::string_view name) {
-        sqlite_run query(sql_, sqlite_sql::type_number, name);
+        sqlite_run query(sql_, sqlite_sql::type_number, {name});
         return query.next() ? std::optional{query.as<type_number>(0)} : std::nullopt;
     }
 
@@ -209,7 +215,7 @@ class sqlite_reader {
         place from = start;
         bool apart = false;
         {
-            sqlite_run last(sql_, sqlite_sql::task_row, after);
+            sqlite_run last(sql_, sqlite_sql::task_row, {after});
             if (last.next()) {
                 from = {last.number(5), after};
                 apart = last.number(3) != 0;
@@ -236,18 +242,21 @@ class sqlite_reader {
         for (auto const lane : among) {
             auto left = room;
             {
-                sqlite_run row(sql_, same_instant, lane, from.run_at, from.id, wanted.changed_before, left);
+                sqlite_run row(sql_, same_instant, {lane, from.first, from.id, wanted.changed_before, left});
                 for (; row.next(); --left) found.push_back({row.number(1), row.as<task_id>(0)});
             }
             if (left == 0) continue;
-            sqlite_run row(sql_, later, lane, from.run_at, wanted.changed_before, left);
+            sqlite_run row(sql_, later, {lane, from.first, wanted.changed_before, left});
             while (row.next()) found.push_back({row.number(1), row.as<task_id>(0)});
         }
-        std::sort(found.begin(), found.end(), [](place const& a, place const& b) {
-            return std::tuple(a.run_at, a.id) < std::tuple(b.run_at, b.id);
-        });
-        if (static_cast<std::int64_t>(found.size()) > room) found.resize(static_cast<std::size_t>(room));
+        sort_and_cut(found, room);
         wanted.places.insert(wanted.places.end(), found.begin(), found.end());
+    }
+
+    static void sort_and_cut(std::vector<place>& places, std::int64_t limit) {
+        std::make_heap(places.begin(), places.end()); // as fast here as std::sort, and faster to compile
+        std::sort_heap(places.begin(), places.end());
+        if (static_cast<std::int64_t>(places.size()) > limit) places.resize(static_cast<std::size_t>(limit));
     }
 
     static sqlite_sql list_of(task_state state) noexcept {
@@ -273,34 +282,37 @@ class sqlite_reader {
     void collect_other(page& wanted, task_state state, std::vector<lane_id> const& among, task_id after) {
         auto& found = wanted.places;
         for (auto const lane : among) {
-            sqlite_run row(sql_, list_of(state), lane, before(after), wanted.changed_before, wanted.limit);
-            while (row.next()) found.push_back({0, row.as<task_id>(0)});
+            sqlite_run row(sql_, list_of(state), {lane, before(after), wanted.changed_before, wanted.limit});
+            while (row.next()) found.push_back({-row.number(0), row.as<task_id>(0)});
         }
-        std::sort(found.begin(), found.end(), [](place const& a, place const& b) { return a.id > b.id; });
-        if (static_cast<std::int64_t>(found.size()) > wanted.limit)
-            found.resize(static_cast<std::size_t>(wanted.limit));
+        sort_and_cut(found, wanted.limit);
     }
 
     void collect_any(page& wanted, std::optional<type_number> type, task_id after) {
         auto const take = [&](sqlite_run&& row) {
-            while (row.next()) wanted.places.push_back({0, row.as<task_id>(0)});
+            while (row.next()) wanted.places.push_back({0, row.as<task_id>(0)}); // in order already
         };
         if (type)
-            take(sqlite_run(sql_, sqlite_sql::list_all_of_type, before(after), wanted.changed_before, wanted.limit,
-                            make_lane(*type, priority_class{})));
+            take(sqlite_run(sql_, sqlite_sql::list_all_of_type,
+                            {before(after), wanted.changed_before, wanted.limit, make_lane(*type, priority_class{})}));
         else
-            take(sqlite_run(sql_, sqlite_sql::list_all, before(after), wanted.changed_before, wanted.limit));
+            take(sqlite_run(sql_, sqlite_sql::list_all, {before(after), wanted.changed_before, wanted.limit}));
     }
 
-    sqlite_connection sql_;
-    sqlite_type_names names_;
+    Connection sql_;
+    sqlite_type_names<Connection> names_;
 };
 
 /// A few readers, opened as they are needed. Threads: safe.
+template <class Connection>
 class sqlite_readers {
   public:
-    sqlite_readers(std::string path, std::string pragmas, std::size_t limit)
-        : path_(std::move(path)), pragmas_(std::move(pragmas)), limit_(limit == 0 ? 1 : limit) {}
+    /// @param file  What is to be found at `path`: a database that was put in its place meanwhile is not read.
+    sqlite_readers(std::string path, file_identity const& file, std::string pragmas, std::size_t limit)
+        : path_(std::move(path)), file_(file), pragmas_(std::move(pragmas)),
+          limit_((std::min)((std::max)(limit, std::size_t{1}), std::size_t{64})) {
+        idle_.reserve(limit_);
+    }
 
     /// Calls `read(sqlite_reader&)` with a reader that nobody else uses; waits for one where all are in use.
     template <class Read>
@@ -322,10 +334,10 @@ class sqlite_readers {
         ~loan() { pool.give(std::move(reader)); }
 
         sqlite_readers& pool;
-        mutable std::unique_ptr<sqlite_reader> reader;
+        mutable std::unique_ptr<sqlite_reader<Connection>> reader;
     };
 
-    std::unique_ptr<sqlite_reader> take() {
+    std::unique_ptr<sqlite_reader<Connection>> take() {
         {
             std::unique_lock lock(mutex_);
             returned_.wait(lock, [&] { return !idle_.empty() || lent_ < limit_; });
@@ -337,28 +349,31 @@ class sqlite_readers {
             }
         }
         try {
-            return std::make_unique<sqlite_reader>(path_, pragmas_);
+            file_identity present;
+            if (!identify(path_, present) || !(present == file_))
+                throw error(errc::unavailable, path_ + " was moved, replaced or deleted while the store was open");
+            return std::make_unique<sqlite_reader<Connection>>(path_, pragmas_);
         } catch (...) {
             give(nullptr);
             throw;
         }
     }
 
-    void give(std::unique_ptr<sqlite_reader> reader) noexcept {
+    void give(std::unique_ptr<sqlite_reader<Connection>> reader) noexcept {
         if (reader && !reader->healthy()) reader.reset();
         std::scoped_lock const lock(mutex_);
         --lent_;
-        if (reader)
-            idle_.push_back(std::move(reader)); // never grows beyond the limit: no allocation once it was that large
+        if (reader) idle_.push_back(std::move(reader)); // there is room: see the constructor
         returned_.notify_one();
     }
 
     std::string const path_;
+    file_identity const file_;
     std::string const pragmas_;
     std::size_t const limit_;
     std::mutex mutex_;
     std::condition_variable returned_;
-    std::vector<std::unique_ptr<sqlite_reader>> idle_;
+    std::vector<std::unique_ptr<sqlite_reader<Connection>>> idle_;
     std::size_t lent_ = 0;
 };
 

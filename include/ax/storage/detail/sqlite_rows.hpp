@@ -15,13 +15,14 @@
 namespace ax::detail {
 
 /// The names of task types by their number, as one connection has come to know them.
+template <class Connection>
 class sqlite_type_names {
   public:
     /// @return  Nothing for a number that is none.
-    std::string const* find(sqlite_connection& connection, type_number number) {
+    std::string const* find(Connection& connection, type_number number) {
         auto const at = static_cast<std::size_t>(number);
         if (at < names_.size() && !names_[at].empty()) return &names_[at];
-        sqlite_run query(connection, sqlite_sql::type_name, number);
+        sqlite_run query(connection, sqlite_sql::type_name, {number});
         if (at == 0 || !query.next()) return nullptr;
         if (at >= names_.size()) names_.resize(at + 1);
         names_[at] = query.text(0);
@@ -36,8 +37,9 @@ class sqlite_type_names {
 
 /// The task in the present row of a query for all columns.
 /// @return  Nothing where the row makes no sense: it is left alone, and its neighbours go on.
-inline std::optional<task_record> read_task(sqlite_run const& row, sqlite_connection& connection,
-                                            sqlite_type_names& names) {
+template <class Connection>
+std::optional<task_record> read_task(sqlite_run const& row, Connection& connection,
+                                     sqlite_type_names<Connection>& names) {
     auto const state = task_state_of(row.number(2));
     auto const lane = row.as<lane_id>(1);
     auto const* const type = names.find(connection, type_of(lane));

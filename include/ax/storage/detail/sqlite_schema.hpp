@@ -153,6 +153,7 @@ enum class sqlite_sql : std::size_t {
     id_block,
     take_id_block,
     put_id_block,
+    count_commit,
     type_number,
     type_name,
     last_type,
@@ -234,6 +235,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::take_id_block, "UPDATE ax_meta SET value = value + ?1 WHERE name = 'next_id'"},
     {sqlite_sql::put_id_block, "UPDATE ax_meta SET value = ?1 WHERE name = 'next_id' AND value = ?2"},
 
+    {sqlite_sql::count_commit, "UPDATE ax_meta SET value = value + 1 WHERE name = 'empty_commits'"},
+
     {sqlite_sql::type_number, "SELECT number FROM ax_type WHERE name = ?1"},
     {sqlite_sql::type_name, "SELECT name FROM ax_type WHERE number = ?1"},
     {sqlite_sql::last_type, "SELECT number FROM ax_type WHERE number > 0 ORDER BY number DESC LIMIT 1"},
@@ -277,7 +280,6 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::unblock_task, "UPDATE ax_task SET gate = gate & ~1 WHERE id = ?1"},
     {sqlite_sql::alarm_of, "SELECT lane, run_at FROM ax_task WHERE id = ?1 AND state IN (1,5) AND gate = 0"},
 
-    // In two parts, since one that skips from state to state by itself would be in the order of lanes.
     {sqlite_sql::in_flight_elsewhere,
      "SELECT id FROM ax_task WHERE state IN (2,3) AND state NOT IN (1,5) AND node <> ?1"},
     {sqlite_sql::overdue,

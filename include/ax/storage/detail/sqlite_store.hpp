@@ -18,11 +18,13 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/vfs.h>
 #endif
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +46,13 @@ struct sqlite_settings {
     bool allow_network_file_system = false;          ///< SQLite's locks are not safe on one: see docs/sqlite.md
 };
 
+/// How a store is doing, for those who look after it.
+struct sqlite_health {
+    std::uint64_t database_bytes = 0;
+    std::uint64_t log_bytes = 0; ///< of the write-ahead log, which keeps the size it has once had
+    bool log_stuck = false;      ///< the log grows and cannot be copied back: a host's connection reads for too long
+};
+
 namespace detail {
 
 /// A path that names the same file for as long as the process lives: absolute, and free of symbolic links, so that two
@@ -55,7 +64,10 @@ inline std::string resolved_path(std::string const& path) {
         void operator()(char* text) const noexcept { ::free(text); }
     };
     if (std::unique_ptr<char, freed> const whole{::realpath(path.c_str(), nullptr)}) return whole.get();
+    struct stat status {};
     if (errno != ENOENT) throw error(errc::unavailable, path + ": " + std::strerror(errno));
+    // Its lock file would not be that of the database which SQLite would create at the link's end.
+    if (::lstat(path.c_str(), &status) == 0) throw error(errc::unavailable, path + " is a symbolic link to nothing");
     auto const slash = path.find_last_of('/');
     auto const directory = slash == std::string::npos ? std::string(".") : path.substr(0, slash + 1);
     auto const name = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -76,8 +88,6 @@ inline char const* network_file_system([[maybe_unused]] std::string const& path)
     case 0xFF534D42:
     case 0xFE534D42: return "SMB";
     case 0x5346414F: return "AFS";
-    case 0x00C36400: return "Ceph";
-    case 0x01021997: return "9p";
     default: return nullptr;
     }
 #else
@@ -101,13 +111,14 @@ inline std::string random_store_id() {
     return id;
 }
 
+template <class Connection>
 class sqlite_store {
   public:
     sqlite_store(std::string const& path, sqlite_settings const& settings)
         : settings_(settings), path_(resolved_path(path)), lock_(path_), process_(::getpid()) {
         refuse_what_is_lost();
         refuse_network();
-        sql_ = std::make_unique<sqlite_connection>(path_);
+        sql_ = std::make_unique<Connection>(path_);
         if (sqlite3_threadsafe() == 0) throw error(errc::unavailable, "SQLite was built without SQLITE_THREADSAFE");
         sql_->execute(("PRAGMA busy_timeout = " + std::to_string(busy_limit())).c_str());
         auto const version = examine();
@@ -124,7 +135,7 @@ class sqlite_store {
         was_clean_ = lock_.was_clean() || lock_.store().empty();
         lock_.write(store_id_, false);
         session_.emplace(*sql_);
-        readers_.emplace(path_, reader_pragmas(), settings_.readers);
+        readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.readers);
         queue_.emplace(*this, settings_.largest_group);
         sql_->opened();
     }
@@ -140,7 +151,7 @@ class sqlite_store {
     void transact(bool durable, Fn& fn) {
         check_process();
         queue_->run(durable, [&] {
-            sqlite_writer verbs(*session_);
+            sqlite_writer<Connection> verbs(*session_);
             fn(verbs);
         });
     }
@@ -163,17 +174,36 @@ class sqlite_store {
                std::to_string(sqlite_schema_version);
     }
 
+    sqlite_health health() const {
+        sqlite_health answer;
+        file_identity ignored;
+        off_t size = 0;
+        if (identify(path_, ignored, &size)) answer.database_bytes = static_cast<std::uint64_t>(size);
+        size = 0;
+        if (identify(path_ + "-wal", ignored, &size)) answer.log_bytes = static_cast<std::uint64_t>(size);
+        answer.log_stuck = log_stuck_.load();
+        return answer;
+    }
+
     // ---- what commit_queue calls -----------------------------------------------------------------------------------
 
     void begin(bool durable) {
         if (durable || ++unchecked_ >= 32) check_files();
         synchronise(durable);
         sqlite_run(*sql_, sqlite_sql::begin_write).finish();
+        durable_ = durable;
+        changes_ = sqlite3_total_changes(sql_->handle());
     }
 
     void finish() {
         if (sql_->has_failed() || !sql_->in_transaction()) sql_->throw_first_failure();
+        // SQLite flushes nothing for a transaction that wrote nothing, but a durable commit also promises that the lazy
+        // ones before it are safe now.
+        if (durable_ && unflushed_ && sqlite3_total_changes(sql_->handle()) == changes_)
+            sqlite_run(*sql_, sqlite_sql::count_commit).finish();
+        bool const wrote = sqlite3_total_changes(sql_->handle()) != changes_;
         sqlite_run(*sql_, sqlite_sql::commit).finish();
+        unflushed_ = !durable_ && (unflushed_ || wrote);
         session_->committed();
     }
 
@@ -238,13 +268,13 @@ class sqlite_store {
         if (!meta) throw error(errc::not_a_store, stranger);
         sqlite3_stmt* probe = nullptr;
         int const code = sqlite3_prepare_v2(sql_->handle(), sqlite_read_meta, -1, &probe, nullptr);
-        sqlite_connection::statement const statement(probe);
+        typename Connection::statement const statement(probe);
         if (code == SQLITE_ERROR) throw error(errc::not_a_store, stranger);
         if (code != SQLITE_OK) sql_->fail(code);
 
         std::int64_t version = 0;
         {
-            sqlite_run row(*sql_, probe, std::string_view{"schema_version"});
+            sqlite_run row(*sql_, probe, {std::string_view{"schema_version"}});
             if (!row.next() || !row.is_integer(0) || row.number(0) < 1)
                 throw error(errc::not_a_store, path_ + ": ax_meta names no version of the schema");
             version = row.number(0);
@@ -254,7 +284,7 @@ class sqlite_store {
                                                 ", and this program knows none beyond " +
                                                 std::to_string(sqlite_schema_version));
         {
-            sqlite_run row(*sql_, probe, std::string_view{"store_id"});
+            sqlite_run row(*sql_, probe, {std::string_view{"store_id"}});
             if (!row.next() || row.text(0).size() != 32) throw error(errc::corrupt, path_ + ": ax_meta names no store");
             store_id_ = row.text(0);
         }
@@ -278,7 +308,7 @@ class sqlite_store {
         sql_->execute("PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY; PRAGMA fullfsync = ON; "
                       "PRAGMA checkpoint_fullfsync = ON");
         sql_->execute(cache_pragma(settings_.cache_bytes).c_str());
-        sql_->execute(("PRAGMA wal_autocheckpoint = " + std::to_string(settings_.checkpoint_pages)).c_str());
+        sqlite3_wal_hook(sql_->handle(), &sqlite_store::committed, this);
         if (settings_.largest_size != 0) {
             std::int64_t page = 4096;
             {
@@ -321,11 +351,12 @@ class sqlite_store {
         auto const& step = sqlite_migrations[version]; // the steps are numbered from 1 without a gap
         sql_->execute(step.sql);
         auto const statement = sql_->prepare(sqlite_write_meta);
-        sqlite_run(*sql_, statement.get(), std::string_view{"schema_version"}, step.version).finish();
+        sqlite_run(*sql_, statement.get(), {std::string_view{"schema_version"}, step.version}).finish();
         if (version != 0) return;
         auto const id = random_store_id();
-        sqlite_run(*sql_, statement.get(), std::string_view{"store_id"}, std::string_view{id}).finish();
-        sqlite_run(*sql_, statement.get(), std::string_view{"next_id"}, 1).finish();
+        sqlite_run(*sql_, statement.get(), {std::string_view{"store_id"}, std::string_view{id}}).finish();
+        sqlite_run(*sql_, statement.get(), {std::string_view{"next_id"}, 1}).finish();
+        sqlite_run(*sql_, statement.get(), {std::string_view{"empty_commits"}, 0}).finish();
     }
 
     // ---- running ---------------------------------------------------------------------------------------------------
@@ -349,6 +380,22 @@ class sqlite_store {
         bool const exists = identify(journal, present);
         if (journal_ && (!exists || !(present == *journal_))) gone(journal);
         if (exists) journal_ = present;
+    }
+
+    /// SQLite calls this after each commit that wrote something, with the length of the log. It stands in the place of
+    /// SQLite's own automatic checkpoint, which would try again at every commit for as long as a reader is in its way.
+    static int committed(void* self, sqlite3* db, char const*, int pages) noexcept {
+        auto& store = *static_cast<sqlite_store*>(self);
+        auto const length = static_cast<std::size_t>(pages);
+        auto const step = (std::max)(store.settings_.checkpoint_pages, std::size_t{1});
+        if (length < store.log_length_) store.checkpoint_at_ = 0; // it began anew
+        store.log_length_ = length;
+        store.log_stuck_ = length / 4 > step;
+        if (length < (std::max)(store.checkpoint_at_, step)) return SQLITE_OK;
+        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+        // Even after a complete one the log begins anew only if nobody reads from it at the next commit.
+        store.checkpoint_at_ = length + (step + 9) / 10;
+        return SQLITE_OK; // the commit itself is done, whatever became of this
     }
 
     [[noreturn]] static void gone(std::string const& file) {
@@ -383,13 +430,19 @@ class sqlite_store {
     pid_t process_;
     std::string store_id_;
     bool was_clean_ = false;
-    std::unique_ptr<sqlite_connection> sql_;
-    std::optional<sqlite_session> session_;
-    std::optional<sqlite_readers> readers_;
+    std::unique_ptr<Connection> sql_;
+    std::optional<sqlite_session<Connection>> session_;
+    std::optional<sqlite_readers<Connection>> readers_;
     std::optional<commit_queue<sqlite_store>> queue_;
     std::string_view synchronous_;
     unsigned unchecked_ = 0;
+    bool durable_ = false;   ///< the present transaction
+    bool unflushed_ = false; ///< something lazy has been committed since the latest durable commit
+    int changes_ = 0;        ///< rows changed on this connection before the present transaction
     std::optional<file_identity> journal_;
+    std::size_t log_length_ = 0;    ///< pages, at the latest commit
+    std::size_t checkpoint_at_ = 0; ///< pages at which the next attempt is due, while the log does not begin anew
+    std::atomic<bool> log_stuck_{false};
 };
 
 } // namespace detail

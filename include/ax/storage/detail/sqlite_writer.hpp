@@ -64,12 +64,13 @@ struct sqlite_task_row {
 };
 
 /// What a writing connection remembers from one transaction to the next, and takes back where one is undone.
+template <class Connection>
 class sqlite_session {
   public:
-    explicit sqlite_session(sqlite_connection& connection) : connection_(connection) {}
+    explicit sqlite_session(Connection& connection) : connection_(connection) {}
 
-    sqlite_connection& connection() noexcept { return connection_; }
-    sqlite_type_names& names() noexcept { return names_; }
+    Connection& connection() noexcept { return connection_; }
+    sqlite_type_names<Connection>& names() noexcept { return names_; }
 
     void committed() noexcept { ids_before_ = ids_; }
     void undone() noexcept {
@@ -88,7 +89,7 @@ class sqlite_session {
                     throw error(errc::corrupt, connection_.path() + ": ax_meta has no next_id");
                 first = query.as<std::uint64_t>(0);
             }
-            sqlite_run(connection_, sqlite_sql::take_id_block, id_block).finish();
+            sqlite_run(connection_, sqlite_sql::take_id_block, {id_block}).finish();
             ids_ = {first, first + id_block};
         }
         return task_id{ids_.next++};
@@ -100,7 +101,7 @@ class sqlite_session {
     /// Gives back what is left of the present block, where it is still the latest: so ids have no gap over a restart.
     void return_ids() {
         if (ids_.next == ids_.end) return;
-        sqlite_run(connection_, sqlite_sql::put_id_block, ids_.next, ids_.end).finish();
+        sqlite_run(connection_, sqlite_sql::put_id_block, {ids_.next, ids_.end}).finish();
         ids_.next = ids_.end;
     }
 
@@ -113,8 +114,8 @@ class sqlite_session {
         std::uint64_t end = 0;
     };
 
-    sqlite_connection& connection_;
-    sqlite_type_names names_;
+    Connection& connection_;
+    sqlite_type_names<Connection> names_;
     ids ids_;
     ids ids_before_; ///< as of the latest commit
     sqlite_task_row scratch_;
@@ -123,9 +124,11 @@ class sqlite_session {
 /// The verbs of sqlite_storage; see storage_writer. Exists only inside transact().
 ///
 /// Where a verb fails in SQLite (disk full, unreachable), the whole transaction is undone, whatever `fn` does about it.
+template <class Connection>
 class sqlite_writer {
   public:
-    explicit sqlite_writer(sqlite_session& session) noexcept : session_(session), sql_(session.connection()) {}
+    explicit sqlite_writer(sqlite_session<Connection>& session) noexcept
+        : session_(session), sql_(session.connection()) {}
     sqlite_writer(sqlite_writer const&) = delete;
     sqlite_writer& operator=(sqlite_writer const&) = delete;
 
@@ -141,7 +144,7 @@ class sqlite_writer {
             sqlite_run last(sql_, sqlite_sql::last_type);
             if (last.next()) number = last.as<std::uint32_t>(0) + 1;
         }
-        sqlite_run(sql_, sqlite_sql::insert_type, number, name).finish();
+        sqlite_run(sql_, sqlite_sql::insert_type, {number, name}).finish();
         return type_number{number};
     }
 
@@ -178,8 +181,8 @@ class sqlite_writer {
                 auto const flags = (task->hold_on_interrupt ? flag_hold_on_interrupt : 0) |
                                    (suspect ? flag_lonely : 0) |
                                    (task->route_order == route_ordering::relaxed ? flag_relaxed : 0);
-                sqlite_run(sql_, sqlite_sql::claim_task, task->id, task->version, task->node, task->attempts,
-                           task->changed, flags)
+                sqlite_run(sql_, sqlite_sql::claim_task,
+                           {task->id, task->version, task->node, task->attempts, task->changed, flags})
                     .finish();
                 answer.claimed.push_back(*std::move(task));
             }
@@ -188,7 +191,8 @@ class sqlite_writer {
 
     void start(std::span<start_mark const> starts, time_point) {
         check_open();
-        for (auto const& mark : starts) sqlite_run(sql_, sqlite_sql::start_task, mark.id, mark.fence, mark.at).finish();
+        for (auto const& mark : starts)
+            sqlite_run(sql_, sqlite_sql::start_task, {mark.id, mark.fence, mark.at}).finish();
     }
 
     settlement settle(std::span<attempt_end const> ends, time_point now) {
@@ -210,10 +214,11 @@ class sqlite_writer {
         check_open();
         std::vector<task_id> lost;
         {
-            sqlite_run query(sql_, sqlite_sql::in_flight_elsewhere, terms.node);
+            sqlite_run query(sql_, sqlite_sql::in_flight_elsewhere, {terms.node});
             while (query.next()) lost.push_back(query.as<task_id>(0));
         }
-        std::sort(lost.begin(), lost.end());
+        std::make_heap(lost.begin(), lost.end());
+        std::sort_heap(lost.begin(), lost.end());
         reclaim_answer answer;
         for (auto const id : lost) reclaim_one(id, terms, answer);
         return answer;
@@ -284,7 +289,7 @@ class sqlite_writer {
 
     void pause(type_number number, bool yes) {
         check_open();
-        sqlite_run(sql_, sqlite_sql::pause_type, number, yes).finish();
+        sqlite_run(sql_, sqlite_sql::pause_type, {number, yes}).finish();
     }
 
     schedule_record declare(schedule_record const& wanted, time_point now) {
@@ -310,13 +315,13 @@ class sqlite_writer {
 
     schedule_answer step(schedule_step const& next, time_point now) {
         check_open();
-        if (next.occurrence) check_types({&*next.occurrence, 1});
         schedule_answer answer;
         auto present = find_schedule(next.name);
         if (!present) return answer;
         answer.record = *std::move(present);
         auto& record = answer.record;
         if (record.version != next.version) return answer;
+        if (next.occurrence) check_types({&*next.occurrence, 1});
 
         answer.accepted = true;
         ++record.version;
@@ -340,7 +345,7 @@ class sqlite_writer {
 
     bool forget(std::string_view name) {
         check_open();
-        return sqlite_run(sql_, sqlite_sql::delete_schedule, name).finish() > 0;
+        return sqlite_run(sql_, sqlite_sql::delete_schedule, {name}).finish() > 0;
     }
 
   private:
@@ -352,7 +357,7 @@ class sqlite_writer {
     // ---- types -----------------------------------------------------------------------------------------------------
 
     std::optional<type_number> number_of(std::string_view name) {
-        sqlite_run query(sql_, sqlite_sql::type_number, name);
+        sqlite_run query(sql_, sqlite_sql::type_number, {name});
         return query.next() ? std::optional{query.as<type_number>(0)} : std::nullopt;
     }
 
@@ -371,7 +376,7 @@ class sqlite_writer {
 
     /// @return  Nothing where there is no such task, or its row makes no sense.
     sqlite_task_row* load(task_id id) {
-        sqlite_run row(sql_, sqlite_sql::task_row, id);
+        sqlite_run row(sql_, sqlite_sql::task_row, {id});
         if (!row.next()) return nullptr;
         auto const state = task_state_of(row.number(2));
         if (!state) return nullptr;
@@ -403,10 +408,10 @@ class sqlite_writer {
 
     /// @param problem  Becomes last_error unless empty.
     void update(sqlite_task_row const& task, std::string_view problem = {}) {
-        sqlite_run(sql_, sqlite_sql::update_task, task.id, task.state, task.gate, task.flags, task.run_at,
-                   task.order_at, task.version, task.attempts, task.failures, task.interruptions, task.snoozes,
-                   task.unclean_ends, task.lonely_deaths, task.changed, task.started, task.first_started, task.finished,
-                   task.deadline, sqlite_text{problem})
+        sqlite_run(sql_, sqlite_sql::update_task,
+                   {task.id, task.state, task.gate, task.flags, task.run_at, task.order_at, task.version, task.attempts,
+                    task.failures, task.interruptions, task.snoozes, task.unclean_ends, task.lonely_deaths,
+                    task.changed, task.started, task.first_started, task.finished, task.deadline, sqlite_text{problem}})
             .finish();
     }
 
@@ -419,9 +424,10 @@ class sqlite_writer {
         auto const id = session_.next_id();
         auto const flags = task.route_order == route_ordering::relaxed ? flag_relaxed : 0;
         auto const gate = routed ? gate_blocked : 0; // until it has been seen to be the first
-        int const added = sqlite_run(sql_, sqlite_sql::insert_task, id, lane, gate, flags, run_at, now, task.deadline,
-                                     task.scheduled_at, sqlite_text{task.key}, sqlite_text{task.route_key},
-                                     sqlite_text{task.schedule}, sqlite_text{task.retry}, sqlite_blob{task.payload})
+        int const added = sqlite_run(sql_, sqlite_sql::insert_task,
+                                     {id, lane, gate, flags, run_at, now, task.deadline, task.scheduled_at,
+                                      sqlite_text{task.key}, sqlite_text{task.route_key}, sqlite_text{task.schedule},
+                                      sqlite_text{task.retry}, sqlite_blob{task.payload}})
                               .finish();
         if (added == 0) {
             session_.give_back(id);
@@ -436,11 +442,11 @@ class sqlite_writer {
 
     insertion holder_of(new_task const& task) {
         if (!task.key.empty()) {
-            sqlite_run query(sql_, sqlite_sql::key_holder, task.key);
+            sqlite_run query(sql_, sqlite_sql::key_holder, {task.key});
             if (query.next()) return {query.as<task_id>(0), submit_outcome::kept, query.as<task_state>(1)};
         }
         if (!task.schedule.empty() && task.scheduled_at) {
-            sqlite_run query(sql_, sqlite_sql::occurrence_holder, task.schedule, task.scheduled_at);
+            sqlite_run query(sql_, sqlite_sql::occurrence_holder, {task.schedule, task.scheduled_at});
             if (query.next()) return {query.as<task_id>(0), submit_outcome::kept, query.as<task_state>(1)};
         }
         throw error(errc::corrupt, sql_.path() + ": a task was refused, and none holds its key");
@@ -449,7 +455,7 @@ class sqlite_writer {
     // ---- claiming and settling -------------------------------------------------------------------------------------
 
     std::optional<task_record> claimable(task_id id, claim_terms const& terms) {
-        sqlite_run row(sql_, sqlite_sql::task, id);
+        sqlite_run row(sql_, sqlite_sql::task, {id});
         if (!row.next() || row.number(3) != 0) return std::nullopt;
         auto const state = row.number(2);
         if (state != static_cast<int>(task_state::ready) && state != static_cast<int>(task_state::failed))
@@ -473,8 +479,9 @@ class sqlite_writer {
         }
         if (end.outcome == attempt_outcome::succeeded) {
             task->enter(task_state::succeeded, end.ended);
-            sqlite_run(sql_, sqlite_sql::succeed_task, task->id, task->version, task->flags, task->changed,
-                       task->started, task->first_started, sqlite_blob{end.result})
+            sqlite_run(sql_, sqlite_sql::succeed_task,
+                       {task->id, task->version, task->flags, task->changed, task->started, task->first_started,
+                        sqlite_blob{end.result}})
                 .finish();
             // What nothing but the task itself says is not written twice: history() tells it from there.
             if (!attempt_start || !end.error.empty() || !end.log.empty())
@@ -519,8 +526,9 @@ class sqlite_writer {
 
     void record_attempt(sqlite_task_row const& task, std::uint64_t number, std::optional<time_point> const& started,
                         attempt_end const& end) {
-        sqlite_run(sql_, sqlite_sql::insert_attempt, task.id, number, task.fence, task.node, started, end.ended,
-                   end.outcome, sqlite_text{end.error}, sqlite_blob{end.log})
+        sqlite_run(sql_, sqlite_sql::insert_attempt,
+                   {task.id, number, task.fence, task.node, started, end.ended, end.outcome, sqlite_text{end.error},
+                    sqlite_blob{end.log}})
             .finish();
     }
 
@@ -545,15 +553,16 @@ class sqlite_writer {
         }
         task->flags &= flag_relaxed;
         update(*task, problem);
-        sqlite_run(sql_, sqlite_sql::insert_attempt, task->id, task->attempts, task->fence, task->node, started,
-                   terms.now, attempt_outcome::crashed, sqlite_text{problem}, sqlite_blob{})
+        sqlite_run(sql_, sqlite_sql::insert_attempt,
+                   {task->id, task->attempts, task->fence, task->node, started, terms.now, attempt_outcome::crashed,
+                    sqlite_text{problem}, sqlite_blob{}})
             .finish();
         promote(task->route_key);
     }
 
     /// The waiting task with the earliest deadline, where that is not behind `until`.
     std::optional<std::pair<task_id, time_point>> first_deadline(time_point until) {
-        sqlite_run query(sql_, sqlite_sql::overdue, until);
+        sqlite_run query(sql_, sqlite_sql::overdue, {until});
         if (!query.next()) return std::nullopt;
         return std::pair{query.as<task_id>(0), query.time(1)};
     }
@@ -570,25 +579,25 @@ class sqlite_writer {
         if (route_key.empty()) return {};
         route_turn answer;
         {
-            sqlite_run head(sql_, sqlite_sql::route_head, route_key);
+            sqlite_run head(sql_, sqlite_sql::route_head, {route_key});
             if (head.next()) {
                 if (is_active(head.as<task_state>(1))) return {};
                 answer.blocked = head.as<task_id>(0);
             }
         }
         {
-            sqlite_run first(sql_, sqlite_sql::route_first, route_key);
+            sqlite_run first(sql_, sqlite_sql::route_first, {route_key});
             if (first.next()) answer.freed = first.as<task_id>(0);
         }
         if (answer.freed == answer.blocked) return {};
         // In this order: the index of heads is unique.
-        if (answer.blocked != task_id{}) sqlite_run(sql_, sqlite_sql::block_task, answer.blocked).finish();
-        if (answer.freed != task_id{}) sqlite_run(sql_, sqlite_sql::unblock_task, answer.freed).finish();
+        if (answer.blocked != task_id{}) sqlite_run(sql_, sqlite_sql::block_task, {answer.blocked}).finish();
+        if (answer.freed != task_id{}) sqlite_run(sql_, sqlite_sql::unblock_task, {answer.freed}).finish();
         return answer;
     }
 
     void announce(task_id id, alarms& due) {
-        sqlite_run query(sql_, sqlite_sql::alarm_of, id);
+        sqlite_run query(sql_, sqlite_sql::alarm_of, {id});
         if (query.next()) due.push_back({id, query.as<lane_id>(0), query.time(1)});
     }
 
@@ -610,24 +619,25 @@ class sqlite_writer {
     // ---- schedules -------------------------------------------------------------------------------------------------
 
     std::optional<schedule_record> find_schedule(std::string_view name) {
-        sqlite_run query(sql_, sqlite_sql::schedule, name);
+        sqlite_run query(sql_, sqlite_sql::schedule, {name});
         return query.next() ? std::optional{read_schedule(query)} : std::nullopt;
     }
 
     void put_schedule(schedule_record const& record) {
-        sqlite_run(sql_, sqlite_sql::put_schedule, std::string_view{record.name}, std::string_view{record.spec},
-                   record.type, sqlite_blob{record.payload}, record.next, record.last_nominal, record.last_task,
-                   record.version, record.fired, record.skipped, sqlite_text{record.last_skip}, record.created)
+        sqlite_run(sql_, sqlite_sql::put_schedule,
+                   {std::string_view{record.name}, std::string_view{record.spec}, record.type,
+                    sqlite_blob{record.payload}, record.next, record.last_nominal, record.last_task, record.version,
+                    record.fired, record.skipped, sqlite_text{record.last_skip}, record.created})
             .finish();
     }
 
     bool is_unfinished(task_id id) {
-        sqlite_run query(sql_, sqlite_sql::task_state, id);
+        sqlite_run query(sql_, sqlite_sql::task_state, {id});
         return query.next() && !is_terminal(query.as<task_state>(0));
     }
 
-    sqlite_session& session_;
-    sqlite_connection& sql_;
+    sqlite_session<Connection>& session_;
+    Connection& sql_;
 };
 
 } // namespace ax::detail

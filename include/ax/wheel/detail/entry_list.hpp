@@ -72,7 +72,7 @@ class chunk_pool {
 
     /// Gives back to the system what is more than a wheel of this size needs.
     void trim() noexcept {
-        if (spares_ > used_ + spares_kept) trim(used_ + spares_kept);
+        if (auto const kept = used_ / 4 + spares_kept; spares_ > kept) trim(kept);
     }
 
     /// The next `count` calls of take() cannot fail, calls of give() between them not counted.
@@ -271,7 +271,7 @@ class entry_list {
 
     /// An entry with the smallest due time of those that may be alive, or one of generation 0 if none is.
     wheel_entry const& earliest() const noexcept { return earliest_; }
-    void set_earliest(wheel_entry entry) noexcept { earliest_ = entry; }
+    void set_earliest(wheel_entry entry) const noexcept { earliest_ = entry; } // a better answer to the same question
     static constexpr wheel_entry none() noexcept { return {UINT64_MAX, 0, 0}; }
 
     void push_back(wheel_entry entry, chunk_pool& pool) {
@@ -297,7 +297,7 @@ class entry_list {
 
   private:
     entry_queue queue_;
-    wheel_entry earliest_ = none();
+    mutable wheel_entry earliest_ = none();
 };
 
 } // namespace ax::detail

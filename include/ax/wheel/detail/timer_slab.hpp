@@ -227,7 +227,7 @@ class timer_slab {
             link(idle_, b);
             ++idle_count_;
         }
-        while (2 * idle_count_ > allocated_ + idle_kept) {
+        while (4 * idle_count_ > allocated_ + 4 * idle_kept) {
             auto* const idle = idle_;
             unlink(idle_, idle);
             --idle_count_;
