@@ -761,7 +761,8 @@ class engine {
         flush();
     }
 
-    void arm(alarms const& due) {
+    /// @param at_once  What is due now is for this poll, though it is new: an occurrence that a schedule has just created.
+    void arm(alarms const& due, bool at_once = false) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
             newest_ = (std::max)(newest_, a.id);
