@@ -768,7 +768,8 @@ class engine {
             newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            bool const next_poll = polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            bool const next_poll =
+                polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
@@ -812,8 +813,7 @@ class engine {
             // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
             // take until the storage is back.
             if (mine && mine->status == attempt_status::ended && failures_ != 0)
-                throw error(errc::unavailable,
-                            "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
+                throw error(errc::unavailable, "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
             if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
                 lock.unlock();
                 pump();
