@@ -107,7 +107,8 @@ lines
 cat jobs.crontab
 echo "--"
 "$bin/crontab" --execute --runs 3 --zone Europe/Berlin jobs.crontab | tee ran.txt
-grep -q '| good day from ' ran.txt && grep -q '| apple' ran.txt && grep -q 'exit code 3' ran.txt ||
-    fail "a command did not run as it should"
+for expected in '| good day from ' '| apple' 'exit code 3'; do
+    grep -qF "$expected" ran.txt || fail "a command did not run as it should: there is no \"$expected\""
+done
 
 printf '\nAll checks passed, in %d seconds.\n' "$SECONDS"
