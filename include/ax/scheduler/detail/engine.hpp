@@ -228,6 +228,11 @@ class engine {
             due.clear();
             answer = w.insert(tasks, times_.reached(), due);
         });
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const& task : tasks) plan_deadline(task.deadline);
+            for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
+        }
         take_alarms(due);
         return answer;
     }
@@ -683,7 +688,22 @@ class engine {
 
     template <class Fn>
     void transact(Fn&& fn) {
-        store_.transact(how_durable(), std::forward<Fn>(fn));
+        try {
+            store_.transact(how_durable(), std::forward<Fn>(fn));
+        } catch (error const& e) {
+            if (e.kind() == errc::outcome_unknown) {
+                std::lock_guard const guard{mutex_};
+                read_anew();
+                nudge_pump_ = true;
+            }
+            throw;
+        }
+    }
+
+    /// What a commit made claimable may have been made without our knowing: memory is filled anew from the store.
+    void read_anew() {
+        window_.reset(times_.reached(), lanes_);
+        must_load_ = true;
     }
 
     handler_type* handler_of(lane_id lane) const {
@@ -761,7 +781,14 @@ class engine {
         flush();
     }
 
-    /// @param at_once  What is due now is for this poll, though it is new: an occurrence that a schedule has just created.
+    /// A task was stored that may wait beyond its deadline: expire() is called by then.
+    void plan_deadline(std::optional<time_point> deadline) {
+        if (!deadline || (next_deadline_ && *next_deadline_ <= *deadline)) return;
+        next_deadline_ = deadline;
+        plan_turn(*deadline);
+    }
+
+    /// @param at_once  Also what is new goes with this poll: an occurrence that has come due is no handler's submit.
     void arm(alarms const& due, bool at_once = false) {
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         for (auto const& a : due) {
@@ -1054,6 +1081,8 @@ class engine {
             bool const taken = b.settled.accepted[i];
             leave_flight(*one.what);
             if (one.end.outcome == attempt_outcome::released) continue;
+            if (taken)
+                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
             if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
             if (!observer) continue;
             auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
@@ -1195,6 +1224,7 @@ class engine {
     void storage_failed(batch& b, error const& e, std::vector<pending_event>& events) {
         std::lock_guard const guard{mutex_};
         outbox_.put_back(b.ended, e);
+        if (e.kind() == errc::outcome_unknown) read_anew();
         to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
         for (auto const& task : b.drawn) {
             flight_.give_up(task.id);
