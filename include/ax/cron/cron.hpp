@@ -5,6 +5,7 @@
 #include "ax/time/time_zone.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +50,20 @@ class cron {
     template <class Duration>
     bool matches(std::chrono::time_point<std::chrono::system_clock, Duration> at) const {
         return expression_.matches(at, zone_);
+    }
+
+    /// The occurrences between two instants, both excluded; see cron_expression::occurrences().
+    template <class After, class Before>
+    auto occurrences(std::chrono::time_point<std::chrono::system_clock, After> after,
+                     std::chrono::time_point<std::chrono::system_clock, Before> before) const {
+        return expression_.occurrences(after, before, zone_);
+    }
+
+    /// How many occurrences lie between two instants, both excluded; see cron_expression::count().
+    template <class After, class Before>
+    std::uint64_t count(std::chrono::time_point<std::chrono::system_clock, After> after,
+                        std::chrono::time_point<std::chrono::system_clock, Before> before) const {
+        return expression_.count(after, before, zone_);
     }
 
     /// The same occurrences in the same zone.
