@@ -24,7 +24,7 @@ class cron {
     /// Errors: error(invalid_argument) for a text that is no expression and for an unknown zone.
     explicit cron(std::string text, time_zone zone = {}, cron_dialect which = cron_dialect::ax,
                   std::string_view name = {})
-        : text_(std::move(text)), expression_(cron_expression::parse(text_, which, name)), zone_(zone) {}
+        : text_(std::move(text)), name_(name), expression_(cron_expression::parse(text_, which, name)), zone_(zone) {}
 
     /// The same text read again with the values of `H` drawn from `name`, so that schedules of one text spread out.
     cron named(std::string_view name) const { return cron(text_, zone_, expression_.dialect(), name); }
@@ -34,6 +34,9 @@ class cron {
 
     /// The text as it was given.
     std::string const& text() const noexcept { return text_; }
+
+    /// What `H` drew its value from.
+    std::string const& name() const noexcept { return name_; }
 
     /// The first occurrence after `after`; see cron_expression::next().
     template <class Duration>
@@ -72,7 +75,7 @@ class cron {
     }
 
   private:
-    std::string text_;
+    std::string text_, name_;
     cron_expression expression_;
     time_zone zone_;
 };

@@ -23,6 +23,8 @@ namespace ax {
 
 namespace detail {
 
+struct expression_fields; // what calendars look at
+
 /// An expression that knows its zone.
 template <class Expression>
 struct in_zone {
@@ -154,6 +156,8 @@ class cron_expression {
     }
 
   private:
+    friend struct detail::expression_fields;
+
     cron_expression() noexcept = default;
 
     [[noreturn]] static void refuse(std::string_view text, detail::cron_grammar const& grammar,
