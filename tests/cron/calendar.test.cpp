@@ -90,6 +90,9 @@ TEST_CASE("dates may come in any order, meet and overlap", "[cron]") {
     CHECK_THROWS_AS(of("@daily").except_dates({year{2026} / 2 / 30}), ax::error);
     CHECK_THROWS_AS(of("@daily").except_dates({{year{2026} / 2 / 3, year{2026} / 2 / 2}}), ax::error);
     CHECK(of("@daily").except_dates({}).next(utc(2026, 5, 4)) == utc(2026, 5, 5));
+    auto const far = of("@daily").except_dates({{year{-9} / 1 / 1, year{1970} / 1 / 1}, year{30'000} / 1 / 1});
+    CHECK(far.next(utc(1900, 1, 1)) == utc(1970, 1, 2));
+    CHECK(ax::calendar::parse(far.to_string()) == far);
 }
 
 TEST_CASE("what another expression says is left out, whatever its zone", "[cron]") {

@@ -423,7 +423,10 @@ inline calendar_tree tree_of_dates(time_zone zone, std::vector<day_span> days) {
                                                 " dates and ranges of dates");
     std::sort(days.begin(), days.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
     std::vector<day_span> apart;
-    for (auto const& span : days) {
+    for (auto span : days) {
+        span.first = (std::max)(span.first, floor_days(first_moment) - 1);
+        span.last = (std::min)(span.last, floor_days(last_moment) + 1);
+        if (span.last < span.first) continue; // where nothing ever happens
         if (!apart.empty() && span.first <= apart.back().last + 1) {
             apart.back().last = (std::max)(apart.back().last, span.last);
         } else {
