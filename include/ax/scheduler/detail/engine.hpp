@@ -13,6 +13,7 @@
 // on their way). Each is a plain object; this file is what joins them.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/random.hpp"
 #include "ax/observe/events.hpp"
 #include "ax/scheduler/detail/alarm_window.hpp"
@@ -70,6 +71,30 @@ class engine {
     using plan_type = timetable<Recurrence>;
     using finished_attempt = finished<Attempt>;
     using pending_event = pending<Attempt>;
+
+    // The records of a storage as dependent names, so that a unit that only includes this does not pay for its code.
+    template <class T>
+    using later = dependent<T, Storage>;
+    using task_id = later<ax::task_id>;
+    using type_number = later<ax::type_number>;
+    using time_point = later<ax::time_point>;
+    using new_task = later<ax::new_task>;
+    using task_record = later<ax::task_record>;
+    using task_view = later<ax::task_view>;
+    using attempt_view = later<ax::attempt_view>;
+    using attempt_end = later<ax::attempt_end>;
+    using insertion = later<ax::insertion>;
+    using alarms = later<ax::alarms>;
+    using change = later<ax::change>;
+    using expiry = later<ax::expiry>;
+    using settlement = later<ax::settlement>;
+    using start_mark = later<ax::start_mark>;
+    using claim_request = later<ax::claim_request>;
+    using claim_answer = later<ax::claim_answer>;
+    using reclaim_answer = later<ax::reclaim_answer>;
+    using schedule_record = later<ax::schedule_record>;
+    using schedule_step = later<ax::schedule_step>;
+    using schedule_answer = later<ax::schedule_answer>;
 
   public:
     using writer = typename Storage::writer;
@@ -774,8 +799,7 @@ class engine {
             newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            bool const next_poll =
-                polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            bool const next_poll = polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
@@ -819,7 +843,8 @@ class engine {
             // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
             // take until the storage is back.
             if (mine && mine->status == attempt_status::ended && failures_ != 0)
-                throw error(errc::unavailable, "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
+                throw error(errc::unavailable,
+                            "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
             if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
                 lock.unlock();
                 pump();
