@@ -96,7 +96,7 @@ class context {
 
     /// Keeps a result with the task, when it succeeds: any value that JSON can hold.
     /// Errors: invalid_argument where it is larger than a payload may be, or cannot be written as JSON.
-    template <class Value>
+    template <class Value = nlohmann::json>
     void result(Value const& value) {
         auto text = detail::encode(value, "result");
         detail::check_size(text, "result", payload_limit_);

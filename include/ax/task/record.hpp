@@ -162,9 +162,9 @@ struct task_filter {
     std::optional<task_state> state = {};
     std::string type = {};                   ///< empty: all
     std::optional<time_span> stuck_for = {}; ///< only those in their present state for longer than this
-    bool over_expected = false; ///< only running ones that have exceeded their handler's expected run time;
-                                ///< storages know no handlers and leave this to the scheduler
-    task_id after{};            ///< continue behind this one, the last of the previous page
+    bool over_expected = false;              ///< only running ones that have exceeded their handler's expected run
+                                             ///< time; storages know no handlers and leave this to the scheduler
+    task_id after = {};                      ///< continue behind this one, the last of the previous page
     std::size_t limit = 100;
 };
 

@@ -104,7 +104,8 @@ class engine {
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
           flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
-          timetable_(times_.reached()), clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
+          timetable_(times_.reached()), recovered_at_(times_.steady()),
+          clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
@@ -143,6 +144,7 @@ class engine {
         for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);
         newest_before_poll_ = newest_;
         recovered_ = true;
+        recovered_at_ = times_.steady();
         return true;
     }
 
@@ -416,6 +418,7 @@ class engine {
             window_.turn(saturating_add(now, settings_.read_ahead));
             timetable_.turn(now);
             flight_.turn(now, steady, found);
+            try_next_suspect();
             to_note_.insert(to_note_.end(), found.to_note.begin(), found.to_note.end());
             for (auto const& mine : found.overran)
                 note(events, event_kind::overran, mine, now).run_time = steady - mine->started_steady;
@@ -649,6 +652,7 @@ class engine {
 
   private:
     static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
+    static constexpr duration suspects_wait{1000};  ///< after the start, before the first lonely run
 
     /// What one pump() carries to the storage and brings back.
     struct batch {
@@ -709,7 +713,22 @@ class engine {
 
     template <class Fn>
     void transact(Fn&& fn) {
-        store_.transact(how_durable(), std::forward<Fn>(fn));
+        try {
+            store_.transact(how_durable(), std::forward<Fn>(fn));
+        } catch (error const& e) {
+            if (e.kind() == errc::outcome_unknown) {
+                std::lock_guard const guard{mutex_};
+                read_anew();
+                nudge_pump_ = true;
+            }
+            throw;
+        }
+    }
+
+    /// What a commit made claimable may have been made without our knowing: memory is filled anew from the store.
+    void read_anew() {
+        window_.reset(times_.reached(), lanes_);
+        must_load_ = true;
     }
 
     handler_type* handler_of(lane_id lane) const {
@@ -752,6 +771,8 @@ class engine {
         auto next = window_.next_expiry();
         if (next) next = saturating_add(*next, -ahead);
         next = earlier(next, timetable_.next_turn());
+        if (!suspects_.empty() && suspects_must_wait())
+            next = earlier(next, saturating_add(times_.reached(), recovered_at_ + suspects_wait - times_.steady()));
         return earlier(next, flight_.next_turn(times_.reached(), times_.steady()));
     }
 
@@ -915,9 +936,13 @@ class engine {
         try_next_suspect();
     }
 
+    /// A process that dies again and again soon after its start has another reason than a task: while it is young,
+    /// suspects wait, so that its deaths do not count against the one that would be running alone.
+    bool suspects_must_wait() const { return times_.steady() - recovered_at_ < suspects_wait; }
+
     /// Lets one suspect be claimed, where none is in flight.
     void try_next_suspect() {
-        while (!lonely_ && !suspects_.empty()) {
+        while (!lonely_ && !suspects_.empty() && !suspects_must_wait()) {
             auto const next = suspects_.begin()->second;
             suspects_.erase(suspects_.begin());
             if (!next.lane->runnable) continue; // read again when its type is resumed
@@ -1038,7 +1063,7 @@ class engine {
             for (auto const& task : b.drawn)
                 requests.push_back({task.id, handler_of(task.lane->lane)->how.on_interrupt == on_interrupt::hold});
             for (auto const& mine : b.noted) starts.push_back({mine->record.id, mine->record.fence, mine->started});
-            terms.suspects = lonely_ ? 0 : 1;
+            terms.suspects = lonely_ || suspects_must_wait() ? 0 : 1;
         }
         bool const answers = !ends.empty() || !b.steps.empty() || b.sweep; // a claim alone need not survive a power cut
         store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
@@ -1224,6 +1249,7 @@ class engine {
     void storage_failed(batch& b, error const& e, std::vector<pending_event>& events) {
         std::lock_guard const guard{mutex_};
         outbox_.put_back(b.ended, e);
+        if (e.kind() == errc::outcome_unknown) read_anew();
         to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
         for (auto const& task : b.drawn) {
             flight_.give_up(task.id);
@@ -1306,7 +1332,8 @@ class engine {
     std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
     duration retry_storage_at_{};
-    duration clock_lead_; ///< of the wall clock over the steady one, the most since it was set back
+    duration recovered_at_; ///< steady time
+    duration clock_lead_;   ///< of the wall clock over the steady one, the most since it was set back
 };
 
 } // namespace ax::detail
