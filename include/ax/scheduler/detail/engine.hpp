@@ -20,6 +20,7 @@
 #include "ax/scheduler/detail/claimed_attempt.hpp"
 #include "ax/scheduler/detail/flight.hpp"
 #include "ax/scheduler/detail/handler_call.hpp"
+#include "ax/scheduler/detail/id_set.hpp"
 #include "ax/scheduler/detail/outbox.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/scheduler/detail/timetable.hpp"
@@ -39,7 +40,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -1128,7 +1128,7 @@ class engine {
         for (auto const& task : b.drawn) {
             if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
                 flight_.give_up(task.id); // somebody else's, or not claimable any more
-                if (doubtful_.erase(task.id) != 0) b.doubted.push_back(task.id);
+                if (doubtful_.erase(task.id)) b.doubted.push_back(task.id);
                 continue;
             }
             auto const by = handler_of(task.lane->lane);
@@ -1145,7 +1145,7 @@ class engine {
     void admit(batch& b) {
         for (auto const id : b.doubted)
             if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
-                auto const lost = std::make_shared<claimed_attempt>();
+                auto const lost = std::make_shared<Attempt>();
                 lost->record = std::move(*record);
                 lost->status = attempt_status::ended;
                 std::lock_guard const guard{mutex_};
@@ -1307,7 +1307,7 @@ class engine {
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
     std::vector<lane_type*> lanes_;        ///< of all handlers
     std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
-    std::unordered_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
+    id_set<task_id> doubtful_;             ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
@@ -1327,7 +1327,7 @@ class engine {
     bool polling_ = false;
     task_id newest_{};
     task_id newest_before_poll_{};
-    std::unordered_set<task_id> run_in_poll_;
+    id_set<task_id> run_in_poll_;
 
     std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
