@@ -13,12 +13,14 @@
 // on their way). Each is a plain object; this file is what joins them.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/random.hpp"
 #include "ax/observe/events.hpp"
 #include "ax/scheduler/detail/alarm_window.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
 #include "ax/scheduler/detail/flight.hpp"
 #include "ax/scheduler/detail/handler_call.hpp"
+#include "ax/scheduler/detail/id_set.hpp"
 #include "ax/scheduler/detail/outbox.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/scheduler/detail/timetable.hpp"
@@ -38,7 +40,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,30 @@ class engine {
     using plan_type = timetable<Recurrence>;
     using finished_attempt = finished<Attempt>;
     using pending_event = pending<Attempt>;
+
+    // The records of a storage as dependent names, so that a unit that only includes this does not pay for its code.
+    template <class T>
+    using later = dependent<T, Storage>;
+    using task_id = later<ax::task_id>;
+    using type_number = later<ax::type_number>;
+    using time_point = later<ax::time_point>;
+    using new_task = later<ax::new_task>;
+    using task_record = later<ax::task_record>;
+    using task_view = later<ax::task_view>;
+    using attempt_view = later<ax::attempt_view>;
+    using attempt_end = later<ax::attempt_end>;
+    using insertion = later<ax::insertion>;
+    using alarms = later<ax::alarms>;
+    using change = later<ax::change>;
+    using expiry = later<ax::expiry>;
+    using settlement = later<ax::settlement>;
+    using start_mark = later<ax::start_mark>;
+    using claim_request = later<ax::claim_request>;
+    using claim_answer = later<ax::claim_answer>;
+    using reclaim_answer = later<ax::reclaim_answer>;
+    using schedule_record = later<ax::schedule_record>;
+    using schedule_step = later<ax::schedule_step>;
+    using schedule_answer = later<ax::schedule_answer>;
 
   public:
     using writer = typename Storage::writer;
@@ -795,8 +820,7 @@ class engine {
             newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            bool const next_poll =
-                polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            bool const next_poll = polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
@@ -840,7 +864,8 @@ class engine {
             // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
             // take until the storage is back.
             if (mine && mine->status == attempt_status::ended && failures_ != 0)
-                throw error(errc::unavailable, "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
+                throw error(errc::unavailable,
+                            "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
             if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
                 lock.unlock();
                 pump();
@@ -1103,7 +1128,7 @@ class engine {
         for (auto const& task : b.drawn) {
             if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
                 flight_.give_up(task.id); // somebody else's, or not claimable any more
-                if (doubtful_.erase(task.id) != 0) b.doubted.push_back(task.id);
+                if (doubtful_.erase(task.id)) b.doubted.push_back(task.id);
                 continue;
             }
             auto const by = handler_of(task.lane->lane);
@@ -1120,7 +1145,7 @@ class engine {
     void admit(batch& b) {
         for (auto const id : b.doubted)
             if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
-                auto const lost = std::make_shared<claimed_attempt>();
+                auto const lost = std::make_shared<Attempt>();
                 lost->record = std::move(*record);
                 lost->status = attempt_status::ended;
                 std::lock_guard const guard{mutex_};
@@ -1282,7 +1307,7 @@ class engine {
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
     std::vector<lane_type*> lanes_;        ///< of all handlers
     std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
-    std::unordered_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
+    id_set<task_id> doubtful_;             ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
@@ -1302,7 +1327,7 @@ class engine {
     bool polling_ = false;
     task_id newest_{};
     task_id newest_before_poll_{};
-    std::unordered_set<task_id> run_in_poll_;
+    id_set<task_id> run_in_poll_;
 
     std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
