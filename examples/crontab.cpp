@@ -316,8 +316,8 @@ int keep(arguments const& chosen, ax::time_zone zone, table_of_jobs all) {
         if (s.name.starts_with(name_prefix) && !wanted.contains(s.name)) gone += tasks.unschedule(s.name) ? 1 : 0;
     {
         std::lock_guard const guard{output};
-        std::printf("%zu schedules kept in %s, %zu forgotten; the next is due at %s\n", wanted.size(),
-                    chosen.db.c_str(), gone,
+        std::printf("schedules in %s: %zu kept, %zu forgotten; the next is due at %s\n", chosen.db.c_str(),
+                    wanted.size(), gone,
                     first ? (wall_time(*first, zone) + ' ' + std::string(zone.name())).c_str() : "no time");
         std::fflush(stdout);
     }

@@ -36,7 +36,7 @@ lines
 code=0
 HOME=$PWD "$crontab" --execute --runs 4 --zone UTC jobs.crontab >ran.txt || code=$?
 [[ $code == 0 ]]
-grep -q '^2 schedules kept in crontab.db, 0 forgotten; the next is due at ' ran.txt
+grep -q '^schedules in crontab.db: 2 kept, 0 forgotten; the next is due at ' ran.txt
 for expected in "jobs.crontab:2  | good day from $(id -un)" 'jobs.crontab:2  done' 'jobs.crontab:3  | first' \
     'jobs.crontab:3  | second' 'jobs.crontab:4  exit code 3' 'jobs.crontab:5  killed by signal 9'; do
     grep -qF "$expected" ran.txt || { echo "missing: $expected"; cat ran.txt; exit 1; }
@@ -48,6 +48,6 @@ cat >jobs.crontab <<'lines'
 0 0 1 1 *  true
 lines
 "$crontab" --runs 1 --zone UTC jobs.crontab >ran.txt
-grep -q '^1 schedules kept in crontab.db, 1 forgotten' ran.txt
+grep -q '^schedules in crontab.db: 1 kept, 1 forgotten' ran.txt
 grep -q 'would run: touch executed' ran.txt
 [[ ! -e executed && ! -e ~/executed ]]

@@ -2,7 +2,7 @@
 // The first program: an order is closed two seconds from now, even if the process is killed meanwhile.
 #include <ax/ax.hpp>
 
-#include <cstdio>
+#include <iostream>
 #include <semaphore>
 
 using namespace std::chrono_literals;
@@ -18,7 +18,7 @@ int main() {
     ax::sqlite_scheduler tasks{ax::sqlite_storage{"shop.db"}};
     tasks.on(closing,
              [&](close_order const& order, ax::context& ctx) { // to throw would mean: failed, try again later
-                 std::printf("order %d: closed by attempt %zu\n", order.order_id, ctx.attempt());
+                 std::cout << "order " << order.order_id << ": closed by attempt " << ctx.attempt() << std::endl;
                  ran.release();
              },
              {.retry = ax::retry::exponential(1min).cap(30min).jitter(0.1).attempts(5), .timeout = 10s});
@@ -26,11 +26,11 @@ int main() {
 
     auto const order = tasks.submit(closing, {42}, {.key = "close-42", .delay = 2s});
     if (order.outcome == ax::submit_outcome::inserted)
-        std::puts("order 42: stored, will be closed in two seconds");
+        std::cout << "order 42: stored, will be closed in two seconds" << std::endl;
     else // the key keeps the task that has it: a second start submits nothing anew
-        std::printf("order 42: known already, %s\n", ax::to_string(order.state).data());
+        std::cout << "order 42: known already, " << ax::to_string(order.state) << std::endl;
 
     if (!ax::is_terminal(order.state)) ran.acquire();
     tasks.stop(10s);
-    std::printf("order 42: %s\n", ax::to_string(tasks.find(order.id)->state).data());
+    std::cout << "order 42: " << ax::to_string(tasks.find(order.id)->state) << std::endl;
 }

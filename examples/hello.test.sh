@@ -17,7 +17,8 @@ order 42: succeeded'
 
 # Killed while it waits, it goes on where it was: the second start runs what the first one stored.
 rm shop.db*
-coproc first { exec stdbuf -oL "$hello"; }
+coproc first { exec "$hello"; }
+# shellcheck disable=SC2154 # bash sets it
 first_pid=$first_PID
 read -r line <&"${first[0]}"
 expect "$line" 'order 42: stored, will be closed in two seconds'

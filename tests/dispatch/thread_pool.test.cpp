@@ -19,6 +19,8 @@
 #include <pthread.h>
 #endif
 
+static_assert(ax::executor<ax::thread_pool>); // here, since it instantiates most of the pool
+
 namespace {
 
 using namespace std::chrono_literals;

@@ -7,6 +7,7 @@
 //   ax_kill_child hold   STORE LEDGER        runs a task that never ends
 //   ax_kill_child look   STORE LEDGER        runs one other task, and ends
 //   ax_kill_child retry  STORE LEDGER        lets the task that never ended go, and ends when it has run
+//   ax_kill_child stuck  STORE LEDGER        runs ten tasks that never end
 //   ax_kill_child guilty STORE LEDGER        runs ten tasks, and one that kills the process
 //
 // Its lines: "recovered N", "acknowledged KEY", "reported KEY FENCE", "started KEY". The ledger's: "KEY ATTEMPT FENCE".
@@ -77,6 +78,10 @@ int run(std::string_view mode, char** argv, int argc) {
     tasks.on(plain,
              [&](std::uint64_t const& n, ax::context& ctx) {
                  book.add(ctx);
+                 if (mode == "stuck") {
+                     say("started " + ctx.task().key);
+                     never.acquire();
+                 }
                  if (n % 7 == 0 && ctx.task().failures == 0) throw std::runtime_error("fails once");
                  if (n % 5 == 0) ctx.submit(follow_up, n, {.key = "next-" + ctx.task().key});
                  return n;
@@ -141,9 +146,9 @@ int run(std::string_view mode, char** argv, int argc) {
         auto const held = tasks.find_by_key("endless");
         if (!held || tasks.retry(held->id) != ax::change_outcome::done) return 4;
         ended.acquire();
-    } else if (mode == "guilty") {
+    } else if (mode == "stuck" || mode == "guilty") {
         for (std::uint64_t n = 1; n != 11; ++n) {
-            if (n == 5) tasks.submit(murder, {}, {.key = "guilty"});
+            if (n == 5 && mode == "guilty") tasks.submit(murder, {}, {.key = "guilty"});
             tasks.submit(plain, n, {.key = "innocent-" + std::to_string(n)});
         }
         drain();

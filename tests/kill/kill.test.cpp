@@ -221,6 +221,12 @@ TEST_CASE("A kill at any instant loses no acknowledged task and repeats no repor
     ax::sqlite_storage const store{store_path};
     CHECK(heard.acknowledged.size() > rounds());
     CHECK(heard.recovered > 0); // else no kill has hit anything
+    for (auto const& task : store.list({.state = ax::task_state::dead}, ax::now())) {
+        std::string life;
+        for (auto const& one : store.history(task.id))
+            life += std::string(one.start ? " started " : " ") + (one.outcome ? ax::to_string(*one.outcome) : "open");
+        UNSCOPED_INFO("dead: " << task.key << ":" << life << "; " << task.last_error);
+    }
     CHECK(store.list({.state = ax::task_state::dead}, ax::now()).empty());
 
     std::size_t lost = 0, again = 0, unexplained = 0, childless = 0;
@@ -317,6 +323,30 @@ TEST_CASE("A task that kills its process ends as poison, and its neighbours do n
     ax::sqlite_storage const store{store_path};
     CHECK(store.find_by_key("guilty")->state == ax::task_state::dead);
     CHECK(read_ledger(ledger_path).at("guilty").size() == deaths);
+    for (int n = 1; n != 11; ++n) {
+        CAPTURE(n);
+        CHECK(store.find_by_key("innocent-" + std::to_string(n))->state == ax::task_state::succeeded);
+    }
+}
+
+TEST_CASE("Deaths soon after the start are held against no task", "[kill]") {
+    temporary_folder const folder;
+    auto const store_path = folder / "store.db";
+    auto const ledger_path = folder / "ledger";
+    for (int death = 0; death != 8; ++death) {
+        child one{{"stuck", store_path, ledger_path}};
+        // In the first two, tasks are cut off among others. From then on they are suspects, and in so short a life no
+        // lonely run may begin.
+        if (death < 2)
+            REQUIRE(one.read_lines(2, 60s)); // "recovered", "started"
+        else
+            one.read_lines(99, 100ms);
+        REQUIRE(was_killed(one.end(SIGKILL)));
+    }
+    child last{{"drain", store_path, ledger_path}};
+    REQUIRE(ended_well(last.end(0)));
+    ax::sqlite_storage const store{store_path};
+    CHECK(store.list({.state = ax::task_state::dead}, ax::now()).empty());
     for (int n = 1; n != 11; ++n) {
         CAPTURE(n);
         CHECK(store.find_by_key("innocent-" + std::to_string(n))->state == ax::task_state::succeeded);

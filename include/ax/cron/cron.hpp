@@ -5,6 +5,7 @@
 #include "ax/time/time_zone.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ class cron {
     /// Errors: error(invalid_argument) for a text that is no expression and for an unknown zone.
     explicit cron(std::string text, time_zone zone = {}, cron_dialect which = cron_dialect::ax,
                   std::string_view name = {})
-        : text_(std::move(text)), expression_(cron_expression::parse(text_, which, name)), zone_(zone) {}
+        : text_(std::move(text)), name_(name), expression_(cron_expression::parse(text_, which, name)), zone_(zone) {}
 
     /// The same text read again with the values of `H` drawn from `name`, so that schedules of one text spread out.
     cron named(std::string_view name) const { return cron(text_, zone_, expression_.dialect(), name); }
@@ -33,6 +34,9 @@ class cron {
 
     /// The text as it was given.
     std::string const& text() const noexcept { return text_; }
+
+    /// What `H` drew its value from.
+    std::string const& name() const noexcept { return name_; }
 
     /// The first occurrence after `after`; see cron_expression::next().
     template <class Duration>
@@ -51,13 +55,27 @@ class cron {
         return expression_.matches(at, zone_);
     }
 
+    /// The occurrences between two instants, both excluded; see cron_expression::occurrences().
+    template <class After, class Before>
+    auto occurrences(std::chrono::time_point<std::chrono::system_clock, After> after,
+                     std::chrono::time_point<std::chrono::system_clock, Before> before) const {
+        return expression_.occurrences(after, before, zone_);
+    }
+
+    /// How many occurrences lie between two instants, both excluded; see cron_expression::count().
+    template <class After, class Before>
+    std::uint64_t count(std::chrono::time_point<std::chrono::system_clock, After> after,
+                        std::chrono::time_point<std::chrono::system_clock, Before> before) const {
+        return expression_.count(after, before, zone_);
+    }
+
     /// The same occurrences in the same zone.
     friend bool operator==(cron const& a, cron const& b) noexcept {
         return a.expression_ == b.expression_ && a.zone_ == b.zone_;
     }
 
   private:
-    std::string text_;
+    std::string text_, name_;
     cron_expression expression_;
     time_zone zone_;
 };

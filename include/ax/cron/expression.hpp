@@ -4,8 +4,10 @@
 #include "ax/core/error.hpp"
 #include "ax/cron/describe.hpp"
 #include "ax/cron/detail/calendar.hpp"
+#include "ax/cron/detail/count.hpp"
 #include "ax/cron/detail/writer.hpp"
 #include "ax/cron/detail/zone_search.hpp"
+#include "ax/cron/occurrences.hpp"
 #include "ax/cron/parser.hpp"
 #include "ax/time/time_point.hpp"
 #include "ax/time/time_zone.hpp"
@@ -18,6 +20,21 @@
 #include <vector>
 
 namespace ax {
+
+namespace detail {
+
+struct expression_fields; // what calendars look at
+
+/// An expression that knows its zone.
+template <class Expression>
+struct in_zone {
+    Expression expression;
+    time_zone zone;
+
+    std::optional<time_point> next(time_point after) const { return expression.next(after, zone); }
+};
+
+} // namespace detail
 
 /// A cron expression: the wall times at which something happens, in whole seconds of the years 1970 to 2199.
 ///
@@ -89,6 +106,28 @@ class cron_expression {
         return at.time_since_epoch() == std::chrono::seconds{seconds} && detail::occurs_at(fields_, zone, seconds);
     }
 
+    /// The occurrences between two instants, both excluded; each is found when the loop comes to it.
+    // for (ax::time_point t : e.occurrences(monday, friday, "Europe/Berlin")) ...
+    template <class After, class Before>
+    occurrence_range<detail::in_zone<cron_expression>>
+    occurrences(std::chrono::time_point<std::chrono::system_clock, After> after,
+                std::chrono::time_point<std::chrono::system_clock, Before> before, time_zone const& zone = {}) const {
+        return {detail::in_zone<cron_expression>{*this, zone}, std::chrono::floor<duration>(after),
+                std::chrono::ceil<duration>(before)};
+    }
+
+    /// How many occurrences lie between two instants, both excluded.
+    /// Complexity: a look at each month between them, whatever the answer: 7,258,118,400 for every second of all years
+    ///             in microseconds. Does not allocate.
+    template <class After, class Before>
+    std::uint64_t count(std::chrono::time_point<std::chrono::system_clock, After> after,
+                        std::chrono::time_point<std::chrono::system_clock, Before> before,
+                        time_zone const& zone = {}) const {
+        auto const until = floor_seconds(before);
+        bool const whole = before.time_since_epoch() == std::chrono::seconds{until};
+        return detail::count_occurrences(fields_, zone, floor_seconds(after) + 1, whole ? until : until + 1);
+    }
+
     /// Whether it follows the wall clock through a change of the offset, instead of keeping to fixed times.
     bool is_interval() const noexcept { return fields_.interval; }
 
@@ -117,6 +156,8 @@ class cron_expression {
     }
 
   private:
+    friend struct detail::expression_fields;
+
     cron_expression() noexcept = default;
 
     [[noreturn]] static void refuse(std::string_view text, detail::cron_grammar const& grammar,

@@ -25,18 +25,19 @@ namespace ax {
 namespace detail {
 
 /// First in, first out, in one block that doubles when it is full: no allocation once it has its size.
+template <class Work>
 class work_ring {
   public:
     std::size_t size() const noexcept { return size_; }
 
-    void push(unique_function<void()>&& work) {
+    void push(Work&& work) {
         if (size_ == cells_.size()) grow();
         cells_[(head_ + size_) & (cells_.size() - 1)] = std::move(work);
         ++size_;
     }
 
-    unique_function<void()> pop() noexcept {
-        unique_function<void()> work{std::move(cells_[head_])};
+    Work pop() noexcept {
+        Work work{std::move(cells_[head_])};
         head_ = (head_ + 1) & (cells_.size() - 1);
         --size_;
         return work;
@@ -44,13 +45,13 @@ class work_ring {
 
   private:
     void grow() {
-        std::vector<unique_function<void()>> larger(cells_.empty() ? 16 : 2 * cells_.size());
+        std::vector<Work> larger(cells_.empty() ? 16 : 2 * cells_.size());
         for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move(cells_[(head_ + i) & (cells_.size() - 1)]);
         cells_.swap(larger); // leaves empty cells behind: no user code is destroyed here
         head_ = 0;
     }
 
-    std::vector<unique_function<void()>> cells_; ///< a power of two
+    std::vector<Work> cells_; ///< a power of two
     std::size_t head_ = 0;
     std::size_t size_ = 0;
 };
@@ -67,7 +68,11 @@ class work_ring {
 ///
 /// Threads: safe. The pool may be destroyed as soon as the work that execute() took has run, even if that call has not
 ///          yet returned, and while other callers wait for room.
-class thread_pool {
+///
+/// It is written for any thread, so that a unit that only names the type does not pay for its code.
+/// @tparam Thread  std::thread: see thread_pool.
+template <class Thread>
+class basic_thread_pool {
   public:
     static constexpr std::size_t most_workers = 4'096;
 
@@ -77,7 +82,7 @@ class thread_pool {
     /// @param queue_bound  How many pieces of work may wait, at least 1: 64 bytes each, which are allocated as needed.
     /// @throws error              invalid_argument where one of the two is out of range.
     /// @throws std::system_error  Where the system gives no more threads; those that were started have then ended.
-    explicit thread_pool(std::size_t workers, std::size_t queue_bound = 1'024) {
+    explicit basic_thread_pool(std::size_t workers, std::size_t queue_bound = 1'024) {
         if (workers == 0 || workers > most_workers) {
             throw error{errc::invalid_argument, "thread_pool with " + std::to_string(workers) + " workers"};
         }
@@ -85,7 +90,7 @@ class thread_pool {
         shared_->bound = queue_bound;
         threads_.reserve(workers);
         try {
-            for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back(&thread_pool::work, shared_, i);
+            for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back(&basic_thread_pool::work, shared_, i);
         } catch (...) {
             shut_down();
             throw;
@@ -93,12 +98,12 @@ class thread_pool {
         workers_ = workers;
     }
 
-    thread_pool(thread_pool const&) = delete;
-    thread_pool& operator=(thread_pool const&) = delete;
+    basic_thread_pool(basic_thread_pool const&) = delete;
+    basic_thread_pool& operator=(basic_thread_pool const&) = delete;
 
     /// As stop(). On one of the pool's own workers (where the last owner of the pool was a piece of work) that one
     /// thread goes on by itself: it runs what is queued and ends.
-    ~thread_pool() { shut_down(); }
+    ~basic_thread_pool() { shut_down(); }
 
     /// Hands `work` to the next free worker. While the queue is full the caller waits.
     ///
@@ -165,7 +170,7 @@ class thread_pool {
         std::condition_variable wake;   ///< there is work, or the end
         std::condition_variable room;   ///< the queue has room, or the end
         std::condition_variable joined; ///< has_ended is true
-        detail::work_ring queue;
+        detail::work_ring<unique_function<void()>> queue;
         std::size_t bound = 0;
         std::size_t idle =
             0; ///< workers asleep that nobody has woken; after a spurious wake-up too many, never too few
@@ -218,7 +223,7 @@ class thread_pool {
     void shut_down() noexcept {
         auto const kept = shared_;
         state& s = *kept;
-        std::vector<std::thread> threads;
+        std::vector<Thread> threads;
         bool first = false;
         {
             std::lock_guard const lock{s.mutex};
@@ -232,7 +237,7 @@ class thread_pool {
             s.joined.wait(lock, [&s] { return s.has_ended; });
             return;
         }
-        for (std::thread& thread : threads) {
+        for (Thread& thread : threads) {
             if (thread.get_id() == std::this_thread::get_id()) {
                 thread.detach(); // it holds the state by itself
             } else {
@@ -247,10 +252,11 @@ class thread_pool {
     }
 
     std::shared_ptr<state> shared_ = std::make_shared<state>();
-    std::vector<std::thread> threads_; ///< under the mutex once the constructor has ended
+    std::vector<Thread> threads_; ///< under the mutex once the constructor has ended
     std::size_t workers_ = 0;
 };
 
-static_assert(executor<thread_pool>);
+/// The pool of std::thread.
+using thread_pool = basic_thread_pool<std::thread>;
 
 } // namespace ax

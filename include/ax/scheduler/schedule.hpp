@@ -32,33 +32,31 @@ struct once {
 
 namespace detail {
 
-inline constexpr std::pair<cron_dialect, std::string_view> cron_dialects[] = {{cron_dialect::ax, "ax"},
-                                                                              {cron_dialect::crontab, "crontab"},
-                                                                              {cron_dialect::quartz, "quartz"},
-                                                                              {cron_dialect::spring, "spring"}};
+inline constexpr cron_dialect cron_dialects[] = {cron_dialect::ax, cron_dialect::crontab, cron_dialect::quartz,
+                                                 cron_dialect::spring};
 
 constexpr std::string_view to_string(cron_dialect which) noexcept {
-    for (auto const& [dialect, name] : cron_dialects)
-        if (dialect == which) return name;
+    switch (which) {
+    case cron_dialect::ax: return "ax";
+    case cron_dialect::crontab: return "crontab";
+    case cron_dialect::quartz: return "quartz";
+    case cron_dialect::spring: return "spring";
+    }
     return "?";
 }
 
-constexpr std::optional<cron_dialect> parse_cron_dialect(std::string_view text) noexcept {
-    for (auto const& [dialect, name] : cron_dialects)
-        if (name == text) return dialect;
-    return std::nullopt;
-}
-
 /// How a schedule recurs: a plain value with a text form for the store.
-class recurrence {
+/// @tparam Cron  cron, as a name by which a unit without schedules does not pay for this code.
+template <class Cron>
+class basic_recurrence {
   public:
-    recurrence(cron expression) : kind_(kind::calendar), cron_(std::move(expression)) {
+    basic_recurrence(Cron expression) : kind_(kind::calendar), cron_(std::move(expression)) {
         if (!cron_->next(earliest_time))
             throw error(errc::invalid_argument, "cron \"" + std::string(cron_->text()) + "\" has no occurrence, ever");
     }
-    recurrence(every rate) : kind_(kind::rate), step_(positive(rate.period, "period")) {}
-    recurrence(after_each gap) : kind_(kind::gap), step_(positive(gap.pause, "pause")) {}
-    recurrence(once single) : kind_(kind::single), at_(single.when) {
+    basic_recurrence(every rate) : kind_(kind::rate), step_(positive(rate.period, "period")) {}
+    basic_recurrence(after_each gap) : kind_(kind::gap), step_(positive(gap.pause, "pause")) {}
+    basic_recurrence(once single) : kind_(kind::single), at_(single.when) {
         if (at_ < earliest_time || at_ > latest_time)
             throw error(errc::invalid_argument, "a schedule's instant lies outside of the years 1970 to 9999");
     }
@@ -76,7 +74,7 @@ class recurrence {
         return {};
     }
 
-    static recurrence parse(std::string_view spec) {
+    static basic_recurrence parse(std::string_view spec) {
         auto rest = spec;
         auto const word = [&rest] {
             auto const end = (std::min)(rest.find(' '), rest.size());
@@ -86,16 +84,18 @@ class recurrence {
         };
         auto const what = word();
         if (what == "cron") {
-            auto const dialect = parse_cron_dialect(word());
+            auto const name = word();
             auto const zone = word();
-            if (dialect) return recurrence{cron{std::string(rest), time_zone{zone}, *dialect}};
+            for (auto const dialect : cron_dialects)
+                if (name == to_string(dialect))
+                    return basic_recurrence{Cron{std::string(rest), time_zone{zone}, dialect}};
         } else {
             std::int64_t number = 0;
             auto const [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
             if (failed == std::errc{} && end == rest.data() + rest.size()) {
-                if (what == "every") return recurrence{every{duration{number}}};
-                if (what == "after_each") return recurrence{after_each{duration{number}}};
-                if (what == "once") return recurrence{once{time_point{duration{number}}}};
+                if (what == "every") return basic_recurrence{every{duration{number}}};
+                if (what == "after_each") return basic_recurrence{after_each{duration{number}}};
+                if (what == "once") return basic_recurrence{once{time_point{duration{number}}}};
             }
         }
         throw error(errc::corrupt, "schedule \"" + std::string(spec) + "\"");
@@ -171,10 +171,12 @@ class recurrence {
     }
 
     kind kind_;
-    std::optional<cron> cron_;
+    std::optional<Cron> cron_;
     duration step_{};
     time_point at_{};
 };
+
+using recurrence = basic_recurrence<cron>;
 
 } // namespace detail
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/dispatch/executor.hpp"
 #include "ax/dispatch/thread_pool.hpp"
 #include "ax/scheduler/context.hpp"
@@ -80,6 +81,17 @@ class scheduler {
     static constexpr bool own_pool = std::same_as<Executor, thread_pool>;
     static_assert(own_pool || executor<Executor>, "an executor has execute(f) for a move-only f()");
 
+    // As dependent names, so that a unit that only includes this does not pay for its code: see detail::dependent.
+    template <class T>
+    using later = detail::dependent<T, Storage>;
+    using submitted = later<ax::submitted>;
+    using task_view = later<ax::task_view>;
+    using attempt_view = later<ax::attempt_view>;
+    using schedule_record = later<ax::schedule_record>;
+    using submission = later<detail::submission>;
+    using attempt_ptr = later<detail::attempt_ptr>;
+    using pool_type = later<thread_pool>;
+
   public:
     /// @param store   Taken over.
     /// @param chosen  See options. Errors: invalid_argument names the member that is wrong.
@@ -145,7 +157,7 @@ class scheduler {
     template <class Payload>
     submitted submit(task_type<Payload> const& type, std::type_identity_t<Payload> const& payload = {},
                      submit_options how = {}) {
-        std::vector<detail::submission> one;
+        std::vector<submission> one;
         one.push_back(prepare(type, payload, std::move(how)));
         auto const answer = engine_.submit(std::move(one)).front();
         return {answer.id, answer.outcome, answer.state};
@@ -155,7 +167,7 @@ class scheduler {
     /// @return  An answer for each, in order.
     template <class Payload, class Range, std::invocable<Payload const&> HowEach>
     std::vector<submitted> submit_all(task_type<Payload> const& type, Range const& payloads, HowEach&& how_each) {
-        std::vector<detail::submission> all;
+        std::vector<submission> all;
         for (auto const& payload : payloads) all.push_back(prepare(type, payload, how_each(payload)));
         std::vector<submitted> answers;
         if (all.empty()) return answers;
@@ -351,14 +363,14 @@ class scheduler {
     void connect() {
         engine_.on_nudge_turn = [this] { threaded_ ? turn_waker_.wake() : wake_host(); };
         engine_.on_nudge_pump = [this] { threaded_ ? pump_waker_.wake() : wake_host(); };
-        engine_.post = [this](detail::attempt_ptr const& one) { post(one); };
+        engine_.post = [this](attempt_ptr const& one) { post(one); };
     }
 
     void wake_host() {
         if (wake_host_ && !in_poll_) wake_host_();
     }
 
-    void post(detail::attempt_ptr one) {
+    void post(attempt_ptr one) {
         if (executor_ == nullptr) {
             to_run_here_.push_back(std::move(one));
             posted_.fetch_add(1);
@@ -414,7 +426,7 @@ class scheduler {
     }
 
     template <class Payload>
-    detail::submission prepare(task_type<Payload> const& type, Payload const& payload, submit_options how) {
+    submission prepare(task_type<Payload> const& type, Payload const& payload, submit_options how) {
         return detail::make_submission(type.name, detail::encode_payload(payload, type.name), std::move(how),
                                        engine_.times().present(), engine_.settings().payload_limit);
     }
@@ -463,7 +475,7 @@ class scheduler {
             };
     }
 
-    std::optional<thread_pool> pool_;
+    std::optional<pool_type> pool_;
     Executor* executor_ = nullptr;
     detail::engine<Storage, Clock> engine_;
     detail::waker turn_waker_;
@@ -476,7 +488,7 @@ class scheduler {
     std::atomic<bool> in_poll_{false};
     time_point last_sweep_ = (time_point::min)();
     std::atomic<std::size_t> posted_{0}; ///< counted for poll()
-    std::vector<detail::attempt_ptr> to_run_here_;
+    std::vector<attempt_ptr> to_run_here_;
     unique_function<void()> wake_host_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/sqlite_store.hpp"
 
@@ -39,6 +40,13 @@ namespace ax {
 /// @tparam Connection  How SQLite is reached: see sqlite_storage.
 template <class Connection>
 class basic_sqlite_storage {
+    // As dependent names, so that a unit that only includes this does not pay for its code.
+    using task_record = detail::dependent<ax::task_record, Connection>;
+    using attempt_view = detail::dependent<ax::attempt_view, Connection>;
+    using alarms = detail::dependent<ax::alarms, Connection>;
+    using type_info = detail::dependent<ax::type_info, Connection>;
+    using schedule_record = detail::dependent<ax::schedule_record, Connection>;
+
   public:
     static constexpr bool durable = true;
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,19 @@ enum class cron_field : std::uint8_t { second, minute, hour, day, month, weekday
 constexpr char const* name_of(cron_field field) noexcept {
     constexpr char const* names[] = {"second", "minute", "hour", "day of month", "month", "day of week", "year"};
     return names[static_cast<std::size_t>(field)];
+}
+
+/// "crontab" and the like: the name of the enumerator.
+constexpr char const* name_of(cron_dialect which) noexcept {
+    constexpr char const* names[] = {"ax", "crontab", "quartz", "spring"};
+    return names[static_cast<std::size_t>(which)];
+}
+
+/// The dialect with that name, spelt exactly so.
+constexpr std::optional<cron_dialect> dialect_named(std::string_view name) noexcept {
+    for (auto const which : {cron_dialect::ax, cron_dialect::crontab, cron_dialect::quartz, cron_dialect::spring})
+        if (name == name_of(which)) return which;
+    return std::nullopt;
 }
 
 namespace detail {

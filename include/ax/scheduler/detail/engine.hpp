@@ -13,12 +13,14 @@
 // on their way). Each is a plain object; this file is what joins them.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/random.hpp"
 #include "ax/observe/events.hpp"
 #include "ax/scheduler/detail/alarm_window.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
 #include "ax/scheduler/detail/flight.hpp"
 #include "ax/scheduler/detail/handler_call.hpp"
+#include "ax/scheduler/detail/id_set.hpp"
 #include "ax/scheduler/detail/outbox.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/scheduler/detail/timetable.hpp"
@@ -38,7 +40,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,30 @@ class engine {
     using finished_attempt = finished<Attempt>;
     using pending_event = pending<Attempt>;
 
+    // The records of a storage as dependent names, so that a unit that only includes this does not pay for its code.
+    template <class T>
+    using later = dependent<T, Storage>;
+    using task_id = later<ax::task_id>;
+    using type_number = later<ax::type_number>;
+    using time_point = later<ax::time_point>;
+    using new_task = later<ax::new_task>;
+    using task_record = later<ax::task_record>;
+    using task_view = later<ax::task_view>;
+    using attempt_view = later<ax::attempt_view>;
+    using attempt_end = later<ax::attempt_end>;
+    using insertion = later<ax::insertion>;
+    using alarms = later<ax::alarms>;
+    using change = later<ax::change>;
+    using expiry = later<ax::expiry>;
+    using settlement = later<ax::settlement>;
+    using start_mark = later<ax::start_mark>;
+    using claim_request = later<ax::claim_request>;
+    using claim_answer = later<ax::claim_answer>;
+    using reclaim_answer = later<ax::reclaim_answer>;
+    using schedule_record = later<ax::schedule_record>;
+    using schedule_step = later<ax::schedule_step>;
+    using schedule_answer = later<ax::schedule_answer>;
+
   public:
     using writer = typename Storage::writer;
 
@@ -79,7 +104,8 @@ class engine {
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
           flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
-          timetable_(times_.reached()), clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
+          timetable_(times_.reached()), recovered_at_(times_.steady()),
+          clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
@@ -118,6 +144,7 @@ class engine {
         for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);
         newest_before_poll_ = newest_;
         recovered_ = true;
+        recovered_at_ = times_.steady();
         return true;
     }
 
@@ -391,6 +418,7 @@ class engine {
             window_.turn(saturating_add(now, settings_.read_ahead));
             timetable_.turn(now);
             flight_.turn(now, steady, found);
+            try_next_suspect();
             to_note_.insert(to_note_.end(), found.to_note.begin(), found.to_note.end());
             for (auto const& mine : found.overran)
                 note(events, event_kind::overran, mine, now).run_time = steady - mine->started_steady;
@@ -625,6 +653,7 @@ class engine {
 
   private:
     static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
+    static constexpr duration suspects_wait{1000};  ///< after the start, before the first lonely run
 
     /// What one pump() carries to the storage and brings back.
     struct batch {
@@ -743,6 +772,8 @@ class engine {
         auto next = window_.next_expiry();
         if (next) next = saturating_add(*next, -ahead);
         next = earlier(next, timetable_.next_turn());
+        if (!suspects_.empty() && suspects_must_wait())
+            next = earlier(next, saturating_add(times_.reached(), recovered_at_ + suspects_wait - times_.steady()));
         return earlier(next, flight_.next_turn(times_.reached(), times_.steady()));
     }
 
@@ -790,8 +821,7 @@ class engine {
             newest_ = (std::max)(newest_, a.id);
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
-            bool const next_poll =
-                polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
+            bool const next_poll = polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
             window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
                         next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
@@ -835,7 +865,8 @@ class engine {
             // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
             // take until the storage is back.
             if (mine && mine->status == attempt_status::ended && failures_ != 0)
-                throw error(errc::unavailable, "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
+                throw error(errc::unavailable,
+                            "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
             if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
                 lock.unlock();
                 pump();
@@ -906,9 +937,13 @@ class engine {
         try_next_suspect();
     }
 
+    /// A process that dies again and again soon after its start has another reason than a task: while it is young,
+    /// suspects wait, so that its deaths do not count against the one that would be running alone.
+    bool suspects_must_wait() const { return times_.steady() - recovered_at_ < suspects_wait; }
+
     /// Lets one suspect be claimed, where none is in flight.
     void try_next_suspect() {
-        while (!lonely_ && !suspects_.empty()) {
+        while (!lonely_ && !suspects_.empty() && !suspects_must_wait()) {
             auto const next = suspects_.begin()->second;
             suspects_.erase(suspects_.begin());
             if (!next.lane->runnable) continue; // read again when its type is resumed
@@ -1029,7 +1064,7 @@ class engine {
             for (auto const& task : b.drawn)
                 requests.push_back({task.id, handler_of(task.lane->lane)->how.on_interrupt == on_interrupt::hold});
             for (auto const& mine : b.noted) starts.push_back({mine->record.id, mine->record.fence, mine->started});
-            terms.suspects = lonely_ ? 0 : 1;
+            terms.suspects = lonely_ || suspects_must_wait() ? 0 : 1;
         }
         bool const answers = !ends.empty() || !b.steps.empty() || b.sweep; // a claim alone need not survive a power cut
         store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
@@ -1094,7 +1129,7 @@ class engine {
         for (auto const& task : b.drawn) {
             if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
                 flight_.give_up(task.id); // somebody else's, or not claimable any more
-                if (doubtful_.erase(task.id) != 0) b.doubted.push_back(task.id);
+                if (doubtful_.erase(task.id)) b.doubted.push_back(task.id);
                 continue;
             }
             auto const by = handler_of(task.lane->lane);
@@ -1111,7 +1146,7 @@ class engine {
     void admit(batch& b) {
         for (auto const id : b.doubted)
             if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
-                auto const lost = std::make_shared<claimed_attempt>();
+                auto const lost = std::make_shared<Attempt>();
                 lost->record = std::move(*record);
                 lost->status = attempt_status::ended;
                 std::lock_guard const guard{mutex_};
@@ -1273,7 +1308,7 @@ class engine {
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
     std::vector<lane_type*> lanes_;        ///< of all handlers
     std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
-    std::unordered_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
+    id_set<task_id> doubtful_;             ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
@@ -1293,12 +1328,13 @@ class engine {
     bool polling_ = false;
     task_id newest_{};
     task_id newest_before_poll_{};
-    std::unordered_set<task_id> run_in_poll_;
+    id_set<task_id> run_in_poll_;
 
     std::size_t failures_ = 0; ///< of the storage, in a row
     std::string failure_;
     duration retry_storage_at_{};
-    duration clock_lead_; ///< of the wall clock over the steady one, the most since it was set back
+    duration recovered_at_; ///< steady time
+    duration clock_lead_;   ///< of the wall clock over the steady one, the most since it was set back
 };
 
 } // namespace ax::detail

@@ -79,7 +79,7 @@ class flight {
 
     /// The announced claim was made. It waits for admit().
     attempt_ptr enter(task_record record, handler& by) {
-        auto mine = std::make_shared<claimed_attempt>();
+        auto mine = std::make_shared<Attempt>();
         mine->record = std::move(record);
         mine->handled_by = &by;
         tasks_[mine->record.id] = mine;

@@ -8,6 +8,7 @@
 //   anything else that was thrown                                             failed: the retry policy decides
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/random.hpp"
 #include "ax/retry/retry_policy.hpp"
 #include "ax/retry/verdict.hpp"
@@ -33,6 +34,13 @@ inline constexpr std::size_t error_limit = 4096;
 
 template <clock Clock>
 class handler_call {
+    // As dependent names, so that a unit that only includes this does not pay for its code.
+    using attempt_end = dependent<ax::attempt_end, Clock>;
+    using claimed_attempt = dependent<detail::claimed_attempt, Clock>;
+    using splitmix64 = dependent<ax::splitmix64, Clock>;
+    using string = dependent<std::string, Clock>;
+    using time_point = dependent<ax::time_point, Clock>;
+
   public:
     handler_call(claimed_attempt& which, timekeeper<Clock> const& times, std::size_t payload_limit,
                  splitmix64 jitter) noexcept
@@ -67,7 +75,7 @@ class handler_call {
     enum class ending : std::uint8_t { returned, failed, snoozed, gave_up, skipped };
 
     ending call(attempt_end& end) {
-        auto* const outer = std::exchange(running_here, &attempt_);
+        claimed_attempt* const outer = std::exchange(running_here, &attempt_);
         auto how = ending::failed;
         try {
             context ctx{attempt_, times_.present(), payload_limit_};
@@ -96,8 +104,8 @@ class handler_call {
         return how;
     }
 
-    attempt_outcome outcome_of(stop_reason why, std::string& text) const {
-        auto const because = [&](std::string const& reason) { text = text.empty() ? reason : reason + ": " + text; };
+    attempt_outcome outcome_of(stop_reason why, string& text) const {
+        auto const because = [&](string const& reason) { text = text.empty() ? reason : reason + ": " + text; };
         if (why == stop_reason::cancelled) {
             because("cancelled while it ran");
             return attempt_outcome::cancelled;
@@ -136,12 +144,12 @@ class handler_call {
     }
 
     /// What the task's own policy says, else its handler's. One that cannot say is noted and passed over.
-    std::optional<duration> next_delay(ax::retry::retry_state const& so_far, std::string& text) {
+    std::optional<duration> next_delay(ax::retry::retry_state const& so_far, string& text) {
         try {
             if (!attempt_.record.retry.empty())
                 return ax::retry::parse(attempt_.record.retry).next_delay(so_far, jitter_);
         } catch (std::exception const& e) {
-            text += std::string("; stored retry policy: ") + e.what();
+            text += string("; stored retry policy: ") + e.what();
         }
         try {
             if (auto const& own = attempt_.handled_by->how.retry) return own->next_delay(so_far, jitter_);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/core/text.hpp"
 #include "ax/task/options.hpp"
 #include "ax/task/record.hpp"
 #include "ax/time/time_point.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -33,16 +35,18 @@ inline void check_size(std::string_view text, std::string_view what, std::size_t
 }
 
 /// Everything a caller can get wrong about a task is found here, before anything is stored.
+/// @tparam How  submit_options, as a name by which a unit that submits nothing does not pay for this code.
 /// @throws error invalid_argument that names the member and the fault.
-inline submission make_submission(std::string_view type, std::string payload, submit_options how, time_point now,
-                                  std::size_t payload_limit) {
+template <std::same_as<submit_options> How>
+dependent<submission, How> make_submission(std::string_view type, std::string payload, How how, time_point now,
+                                           std::size_t payload_limit) {
     check_text(type, "task type", longest_name, false);
     check_text(how.key, "key", longest_key, true);
     check_text(how.route_key, "route key", longest_key, true);
     check_size(payload, "payload of task type \"" + std::string(type) + "\"", payload_limit);
     if (how.run_at && how.delay) throw error(errc::invalid_argument, "delay together with run_at: give one of them");
 
-    submission made;
+    dependent<submission, How> made;
     made.type = type;
     auto& task = made.task;
     if (how.run_at) {

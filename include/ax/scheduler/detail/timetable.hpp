@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/scheduler/schedule.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/time/time_point.hpp"
@@ -21,6 +22,12 @@ namespace ax::detail {
 /// Threads: none of its own; the caller's mutex guards it.
 template <class Recurrence>
 class timetable {
+    // As dependent names, so that a unit that only includes this does not pay for its code.
+    using place_number = dependent<std::uint64_t, Recurrence>;
+    using new_task = dependent<ax::new_task, Recurrence>;
+    using schedule_record = dependent<ax::schedule_record, Recurrence>;
+    using schedule_step = dependent<ax::schedule_step, Recurrence>;
+
   public:
     explicit timetable(time_point now) : wheel_(now) {}
 
@@ -112,7 +119,7 @@ class timetable {
 
     /// The wall clock was set back to `now`.
     void set_back(time_point now) {
-        wheel_ = timing_wheel<std::uint64_t>{now};
+        wheel_ = timing_wheel<place_number>{now};
         for (auto& [place, p] : entries_) {
             p.timer = {};
             arm(place, p);
@@ -172,10 +179,10 @@ class timetable {
         return step;
     }
 
-    std::map<std::uint64_t, entry> entries_; ///< by a place number, given once and never again
-    std::map<std::string, std::uint64_t, std::less<>> places_;
-    timing_wheel<std::uint64_t> wheel_;
-    std::vector<std::uint64_t> due_;
+    std::map<place_number, entry> entries_; ///< by a place number, given once and never again
+    std::map<std::string, place_number, std::less<>> places_;
+    timing_wheel<place_number> wheel_;
+    std::vector<place_number> due_;
     std::uint64_t last_place_ = 0;
     bool look_at_gaps_ = true;
 };

@@ -19,9 +19,10 @@ class waker {
     }
 
     /// Sleeps until woken, at most for `limit`. Returns whether it was woken.
-    bool sleep(std::chrono::nanoseconds limit) {
+    template <class Rep, class Period>
+    bool sleep(std::chrono::duration<Rep, Period> limit) {
         std::unique_lock lock{mutex_};
-        if (limit > std::chrono::nanoseconds{0}) condition_.wait_for(lock, limit, [this] { return awake_.load(); });
+        if (limit > limit.zero()) condition_.wait_for(lock, limit, [this] { return awake_.load(); });
         return awake_.exchange(false);
     }
 

@@ -8,12 +8,10 @@
 
 #include <sqlite3.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -102,7 +100,7 @@ class sqlite_connection {
         int const flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
         sqlite3* opened = nullptr;
         int const code = sqlite3_open_v2(path_.c_str(), &opened, flags, nullptr);
-        handle_.reset(opened);
+        owned_.database = opened;
         if (opened == nullptr) throw std::bad_alloc();
         sqlite3_extended_result_codes(opened, 1);
         if (code != SQLITE_OK) fail(code);
@@ -110,29 +108,39 @@ class sqlite_connection {
 
     void opened() noexcept { opening_ = false; }
 
-    sqlite3* handle() const noexcept { return handle_.get(); }
+    sqlite3* handle() const noexcept { return owned_.database; }
     std::string const& path() const noexcept { return path_; }
 
     void execute(char const* sql) {
-        int const code = sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr);
+        int const code = sqlite3_exec(owned_.database, sql, nullptr, nullptr, nullptr);
         if (code != SQLITE_OK) fail(code);
     }
 
     /// The prepared form of a statement; made at its first use.
     sqlite3_stmt* prepared(sqlite_sql name) {
-        auto& slot = statements_[static_cast<std::size_t>(name)];
-        if (!slot) slot = prepare(sqlite_statements[static_cast<std::size_t>(name)].sql);
-        return slot.get();
+        auto& slot = owned_.statements[static_cast<std::size_t>(name)];
+        if (slot == nullptr) slot = prepare(sqlite_statements[static_cast<std::size_t>(name)].sql).release();
+        return slot;
     }
 
-    struct finalizer {
-        void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
+    /// Owns a prepared statement. (No std::unique_ptr: it takes longer to compile than the rest of this class.)
+    class statement {
+      public:
+        explicit statement(sqlite3_stmt* made) noexcept : made_(made) {}
+        statement(statement&& other) noexcept : made_(other.release()) {}
+        statement& operator=(statement&&) = delete;
+        ~statement() { sqlite3_finalize(made_); }
+
+        sqlite3_stmt* get() const noexcept { return made_; }
+        sqlite3_stmt* release() noexcept { return std::exchange(made_, nullptr); }
+
+      private:
+        sqlite3_stmt* made_;
     };
-    using statement = std::unique_ptr<sqlite3_stmt, finalizer>;
 
     statement prepare(char const* sql) {
         sqlite3_stmt* made = nullptr;
-        int const code = sqlite3_prepare_v3(handle_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr);
+        int const code = sqlite3_prepare_v3(owned_.database, sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr);
         if (code != SQLITE_OK) fail(code);
         return statement(made);
     }
@@ -141,14 +149,14 @@ class sqlite_connection {
         for (auto const& text : sqlite_statements) prepared(text.name);
     }
 
-    bool in_transaction() const noexcept { return sqlite3_get_autocommit(handle_.get()) == 0; }
+    bool in_transaction() const noexcept { return sqlite3_get_autocommit(owned_.database) == 0; }
 
     /// Throws what the latest failure of this connection means. Its message names the path, and for a refused access
     /// what must be writable.
     [[noreturn]] void fail(int code) {
         if ((code & 0xFF) == SQLITE_NOMEM) throw std::bad_alloc();
-        auto meaning = sqlite_meaning(code, sqlite3_system_errno(handle_.get()));
-        std::string text = path_ + ": " + sqlite3_errmsg(handle_.get()) + " (SQLite " + std::to_string(code) + ")";
+        auto meaning = sqlite_meaning(code, sqlite3_system_errno(owned_.database));
+        std::string text = path_ + ": " + sqlite3_errmsg(owned_.database) + " (SQLite " + std::to_string(code) + ")";
         switch (code & 0xFF) {
         case SQLITE_READONLY:
         case SQLITE_CANTOPEN:
@@ -164,32 +172,44 @@ class sqlite_connection {
         default: break;
         }
         failed_ = true;
-        if (!first_failure_) first_failure_.emplace(meaning, text);
+        if (first_text_.empty()) {
+            first_meaning_ = meaning;
+            first_text_ = text;
+        }
         throw error(meaning, text);
     }
 
     /// The first failure since forget_failures(): what follows it is often only its echo.
     bool has_failed() const noexcept { return failed_; }
     [[noreturn]] void throw_first_failure() const {
-        if (first_failure_) throw error(*first_failure_);
+        if (!first_text_.empty()) throw error(first_meaning_, first_text_);
         throw error(errc::unavailable, path_ + ": the transaction has been rolled back");
     }
     void forget_failures() noexcept {
         failed_ = false;
-        first_failure_.reset();
+        first_text_.clear();
     }
 
   private:
-    struct closer {
-        void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+    struct handles {
+        sqlite3* database = nullptr;
+        sqlite3_stmt* statements[sqlite_statements.size()] = {};
+
+        handles() = default;
+        handles(handles const&) = delete;
+        handles& operator=(handles const&) = delete;
+        ~handles() {
+            for (auto* const statement : statements) sqlite3_finalize(statement);
+            sqlite3_close_v2(database);
+        }
     };
 
     std::string path_;
-    std::unique_ptr<sqlite3, closer> handle_;
-    std::array<statement, sqlite_statements.size()> statements_; // after the handle: finalised before it is closed
+    handles owned_;
     bool opening_ = true;
     bool failed_ = false;
-    std::optional<error> first_failure_;
+    errc first_meaning_ = errc::unavailable; ///< of the first failure, and its text; empty: none
+    std::string first_text_;
 };
 
 /// One execution of a prepared statement: binds, steps, and resets it at the end, so that none is left open.

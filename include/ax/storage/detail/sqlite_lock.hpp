@@ -19,7 +19,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -68,8 +67,11 @@ class open_files {
     static void add(file_identity const& file) { instance().entries_.push_back({file, ::getpid()}); }
     static void remove(file_identity const& file) noexcept {
         auto& entries = instance().entries_;
-        entries.erase(std::remove_if(entries.begin(), entries.end(), [&](entry const& e) { return e.file == file; }),
-                      entries.end());
+        for (std::size_t i = entries.size(); i-- != 0;)
+            if (entries[i].file == file) {
+                entries[i] = entries.back();
+                entries.pop_back();
+            }
     }
 
   private:
@@ -238,11 +240,10 @@ class sqlite_lock_file {
         if (count < 0) throw error(errc::unavailable, path_ + ": " + std::strerror(errno));
         line.resize(static_cast<std::size_t>(count));
         // Nothing, or zeros: created and never written, also after a power cut.
-        if (std::all_of(line.begin(), line.end(), [](char c) { return c == '\0'; })) return;
+        if (line.find_first_not_of('\0') == std::string::npos) return;
         auto const id = line.size() > head.size() ? std::string_view(line).substr(head.size(), id_length) : "";
-        auto const hexadecimal = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
         if (line.compare(0, head.size(), head) != 0 || id.size() != id_length ||
-            !std::all_of(id.begin(), id.end(), hexadecimal))
+            id.find_first_not_of("0123456789abcdef") != std::string_view::npos)
             throw error(errc::not_a_store, path_ + " is in the way: it is no lock file of ax");
         store_ = id;
         was_clean_ = line.compare(head.size() + id_length, 7, " clean ") == 0;

@@ -3,6 +3,7 @@
 // committed.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 #include "ax/storage/detail/sqlite_lock.hpp"
@@ -26,6 +27,16 @@ namespace ax::detail {
 /// One connection for reading. Used by one thread at a time.
 template <class Connection>
 class sqlite_reader {
+    // As dependent names, so that a unit that only includes this does not pay for its code.
+    using task_id = dependent<ax::task_id, Connection>;
+    using task_record = dependent<ax::task_record, Connection>;
+    using attempt_view = dependent<ax::attempt_view, Connection>;
+    using alarms = dependent<ax::alarms, Connection>;
+    using type_number = dependent<ax::type_number, Connection>;
+    using type_info = dependent<ax::type_info, Connection>;
+    using lane_id = dependent<ax::lane_id, Connection>;
+    using schedule_record = dependent<ax::schedule_record, Connection>;
+
   public:
     explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path, false) {
         sql_.execute(pragmas.c_str());

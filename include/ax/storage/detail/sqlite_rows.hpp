@@ -2,6 +2,7 @@
 // How rows become records.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 
@@ -32,21 +33,21 @@ class sqlite_type_names {
     void clear() noexcept { names_.clear(); }
 
   private:
-    std::vector<std::string> names_; // a type has a name, so an empty one is not known yet
+    std::vector<dependent<std::string, Connection>> names_; // a type has a name, so an empty one is not known yet
 };
 
 /// The task in the present row of a query for all columns.
 /// @return  Nothing where the row makes no sense: it is left alone, and its neighbours go on.
 template <class Connection>
-std::optional<task_record> read_task(sqlite_run const& row, Connection& connection,
-                                     sqlite_type_names<Connection>& names) {
+std::optional<dependent<task_record, Connection>> read_task(sqlite_run const& row, Connection& connection,
+                                                            sqlite_type_names<Connection>& names) {
     auto const state = task_state_of(row.number(2));
     auto const lane = row.as<lane_id>(1);
     auto const* const type = names.find(connection, type_of(lane));
     if (!state || type == nullptr) return std::nullopt;
     auto const gate = row.number(3);
     auto const flags = row.number(4);
-    std::optional<task_record> answer(std::in_place);
+    std::optional<dependent<task_record, Connection>> answer(std::in_place);
     auto& task = *answer;
     task.id = row.as<task_id>(0);
     task.type = *type;
@@ -85,18 +86,19 @@ std::optional<task_record> read_task(sqlite_run const& row, Connection& connecti
     return answer;
 }
 
-inline schedule_record read_schedule(sqlite_run const& row) {
-    schedule_record record;
+template <class Run>
+dependent<schedule_record, Run> read_schedule(Run const& row) {
+    dependent<schedule_record, Run> record;
     record.name = row.text(0);
     record.spec = row.text(1);
-    record.type = row.as<type_number>(2);
+    record.type = row.template as<type_number>(2);
     record.payload = row.text(3);
     record.next = row.maybe_time(4);
     record.last_nominal = row.maybe_time(5);
-    record.last_task = row.as<task_id>(6);
-    record.version = row.as<std::uint64_t>(7);
-    record.fired = row.as<std::uint64_t>(8);
-    record.skipped = row.as<std::uint64_t>(9);
+    record.last_task = row.template as<task_id>(6);
+    record.version = row.template as<std::uint64_t>(7);
+    record.fired = row.template as<std::uint64_t>(8);
+    record.skipped = row.template as<std::uint64_t>(9);
     record.last_skip = row.text(10);
     record.created = row.time(11);
     return record;

@@ -170,6 +170,7 @@ enum class sqlite_sql : std::size_t {
     claim_task,
     start_task,
     succeed_task,
+    succeed_plainly,
     update_task,
     route_head,
     route_first,
@@ -266,6 +267,10 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::succeed_task,
      "UPDATE ax_task SET state = 4, version = ?2, flags = ?3, unclean_ends = 0, lonely_deaths = 0, changed = ?4, "
      "started = ?5, first_started = ?6, finished = ?4, last_error = NULL, result = ?7 WHERE id = ?1"},
+    {sqlite_sql::succeed_plainly,
+     "UPDATE ax_task SET state = 4, version = version + 1, flags = flags & 4, unclean_ends = 0, lonely_deaths = 0, "
+     "changed = ?3, started = ?4, first_started = coalesce(first_started, ?4), finished = ?3, last_error = NULL, "
+     "result = ?5 WHERE id = ?1 AND fence = ?2 AND state IN (2,3) AND route_key IS NULL"},
     {sqlite_sql::update_task,
      "UPDATE ax_task SET state = ?2, gate = ?3, flags = ?4, run_at = ?5, order_at = ?6, version = ?7, attempts = ?8, "
      "failures = ?9, interruptions = ?10, snoozes = ?11, unclean_ends = ?12, lonely_deaths = ?13, changed = ?14, "

@@ -7,6 +7,7 @@
 //   4. only then the lock file names the store.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/core/text.hpp"
 #include "ax/storage/detail/commit_queue.hpp"
@@ -17,6 +18,7 @@
 #include "ax/storage/detail/sqlite_writer.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,10 +62,8 @@ namespace detail {
 inline std::string resolved_path(std::string const& path) {
     if (path.empty() || path.find('\0') != std::string::npos || path.compare(0, 5, "file:") == 0 || path == ":memory:")
         throw error(errc::invalid_argument, "\"" + bounded_text(path, 200) + "\" is no path of a database file");
-    struct freed {
-        void operator()(char* text) const noexcept { ::free(text); }
-    };
-    if (std::unique_ptr<char, freed> const whole{::realpath(path.c_str(), nullptr)}) return whole.get();
+    char whole[PATH_MAX];
+    if (::realpath(path.c_str(), whole) != nullptr) return whole;
     struct stat status {};
     if (errno != ENOENT) throw error(errc::unavailable, path + ": " + std::strerror(errno));
     // Its lock file would not be that of the database which SQLite would create at the link's end.
@@ -71,10 +71,12 @@ inline std::string resolved_path(std::string const& path) {
     auto const slash = path.find_last_of('/');
     auto const directory = slash == std::string::npos ? std::string(".") : path.substr(0, slash + 1);
     auto const name = slash == std::string::npos ? path : path.substr(slash + 1);
-    std::unique_ptr<char, freed> const parent{::realpath(directory.c_str(), nullptr)};
-    if (parent == nullptr) throw error(errc::unavailable, "the directory of " + path + ": " + std::strerror(errno));
+    if (::realpath(directory.c_str(), whole) == nullptr)
+        throw error(errc::unavailable, "the directory of " + path + ": " + std::strerror(errno));
     if (name.empty()) throw error(errc::invalid_argument, path + " is a directory");
-    return std::string(parent.get()) + (std::string_view(parent.get()) == "/" ? "" : "/") + name;
+    std::string resolved = whole;
+    if (resolved.back() != '/') resolved += '/';
+    return resolved + name;
 }
 
 /// The name of a file system on which SQLite's locks or its shared memory do not hold, or nothing. Linux only.
@@ -439,7 +441,7 @@ class sqlite_store {
     bool durable_ = false;   ///< the present transaction
     bool unflushed_ = false; ///< something lazy has been committed since the latest durable commit
     int changes_ = 0;        ///< rows changed on this connection before the present transaction
-    std::optional<file_identity> journal_;
+    std::optional<dependent<file_identity, Connection>> journal_;
     std::size_t log_length_ = 0;    ///< pages, at the latest commit
     std::size_t checkpoint_at_ = 0; ///< pages at which the next attempt is due, while the log does not begin anew
     std::atomic<bool> log_stuck_{false};
