@@ -7,7 +7,7 @@
 ax_packages=(g++ cmake ninja-build libsqlite3-dev libfmt-dev nlohmann-json3-dev libcctz-dev tzdata)
 # What working on ax needs beside these. Newer systems keep old names of time zones (US/Pacific) in tzdata-legacy, older
 # ones in tzdata.
-ax_test_packages=(clang ccache catch2 libbenchmark-dev tzdata-legacy)
+ax_test_packages=(clang libclang-rt-dev ccache catch2 libbenchmark-dev tzdata-legacy)
 
 # The command that a package is installed for; nothing for a library.
 ax_tool() {

@@ -84,7 +84,8 @@ class calendar {
     }
 
     /// The first `times` of these occurrences, which must have a first instant to count from (not_before()).
-    /// Complexity: finds each of them once. Errors: error(invalid_argument) for 0 and for more than a million.
+    /// Complexity: a look at each kind of day that they take. Errors: error(invalid_argument) for 0 and beyond a
+    /// billion.
     calendar at_most(std::size_t times) const { return calendar(detail::tree_at_most(tree_, times)); }
 
     /// The same with the values of `H` drawn from `name`, in every expression.

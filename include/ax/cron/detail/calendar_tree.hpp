@@ -66,7 +66,7 @@ struct calendar_node {
 using calendar_tree = std::shared_ptr<calendar_node const>;
 
 inline constexpr std::size_t most_calendar_crons = 64, most_calendar_depth = 64, most_calendar_spans = 10'000;
-inline constexpr std::size_t most_calendar_times = 1'000'000;
+inline constexpr std::size_t most_calendar_times = 1'000'000'000;
 inline constexpr std::int64_t first_moment = -two_days, last_moment = cron_end + two_days; // in any zone
 
 constexpr std::int64_t floor_days(std::int64_t t) noexcept {
@@ -255,11 +255,12 @@ class day_reader {
 
     /// The first instant from `t` on.
     std::int64_t next(std::int64_t t) {
-        for (;;) {
+        for (bool known = false;; known = true) { // what is found on the first day is mostly close
+
             auto const candidate = candidate_from(tree_, t);
             if (candidate == no_instant) return no_instant;
             auto const begin = floor_days(candidate) * seconds_a_day, end = begin + seconds_a_day;
-            if (total_of(begin) != 0)
+            if (!known || total_of(begin) != 0)
                 for (auto at = candidate; at != no_instant && at < end;) {
                     auto const minute = at - (at - begin) % 60;
                     auto const bits = bits_from(minute_of(tree_, minute),
@@ -273,11 +274,11 @@ class day_reader {
 
     /// The last instant up to `t`.
     std::int64_t prev(std::int64_t t) {
-        for (;;) {
+        for (bool known = false;; known = true) {
             auto const candidate = candidate_to(tree_, t);
             if (candidate == no_instant) return no_instant;
             auto const begin = floor_days(candidate) * seconds_a_day;
-            if (total_of(begin) != 0)
+            if (!known || total_of(begin) != 0)
                 for (auto at = candidate; at != no_instant && at >= begin;) {
                     auto const minute = at - (at - begin) % 60;
                     auto const bits = bits_to(minute_of(tree_, minute),
@@ -298,6 +299,27 @@ class day_reader {
             auto const begin = floor_days(candidate) * seconds_a_day, end = begin + seconds_a_day;
             count +=
                 from <= begin && end <= until ? total_of(begin) : walk((std::max)(begin, from), (std::min)(end, until));
+            t = end;
+        }
+    }
+
+    /// The `n`-th instant from the beginning, counted from 1.
+    std::int64_t nth(std::uint64_t n) {
+        for (auto t = first_moment;;) {
+            auto const candidate = candidate_from(tree_, t);
+            if (candidate == no_instant) return no_instant;
+            auto const begin = floor_days(candidate) * seconds_a_day, end = begin + seconds_a_day;
+            auto const total = total_of(begin);
+            if (n <= total) {
+                for (t = begin;; t += 60) { // the minute that holds it
+                    auto const found = walk(t, t + 60);
+                    if (n <= found) break;
+                    n -= found;
+                }
+                for (t = next(t); n > 1; --n) t = next(t + 1);
+                return t;
+            }
+            n -= total;
             t = end;
         }
     }
@@ -452,13 +474,8 @@ inline calendar_tree tree_at_most(calendar_tree part, std::size_t times) {
                                                 " times needs a first instant to count from: see not_before()");
     auto node = node_of(calendar_kind::at_most, {std::move(part)});
     node.times = times;
-    node.bound = last_moment;
-    auto at = next_in(*node.parts[0], first_moment);
-    for (; at != no_instant; at = next_in(*node.parts[0], at + 1)) {
-        if (--times > 0) continue;
-        node.bound = at;
-        break;
-    }
+    auto const last = day_reader(*node.parts[0]).nth(times);
+    node.bound = last == no_instant ? last_moment : last;
     return joined(std::move(node));
 }
 
