@@ -143,7 +143,10 @@ class calendar {
 
     /// The calendar in English.
     // "at 09:00, on Monday to Friday (Europe/Berlin); except on 2026-12-24 (Europe/Berlin)"
-    std::string describe() const { return detail::tell_calendar(*tree_); }
+    template <class Text = std::string> // so that only who calls it compiles it
+    Text describe() const {
+        return detail::tell_calendar<detail::node_for<Text>>(*tree_);
+    }
 
     /// Built in the same steps from equal expressions.
     friend bool operator==(calendar const& a, calendar const& b) {

@@ -45,7 +45,7 @@ inline std::string span_text(day_span const& span, char const* between) {
     return date_text(span.first) + (span.last == span.first ? "" : between + date_text(span.last));
 }
 
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
     std::string result = "\"";
     for (char const c : text) {
         if (c == '"' || c == '\\') result += '\\';
@@ -64,7 +64,7 @@ inline std::string write_calendar(calendar_node const& n) {
     case calendar_kind::moments: {
         auto const& c = *n.moments;
         return std::string("(cron ") + name_of(c.expression().dialect()) + " " + std::string(c.zone().name()) + " " +
-               quoted(c.text()) + (c.name().empty() ? "" : " " + quoted(c.name())) + ")";
+               in_quotes(c.text()) + (c.name().empty() ? "" : " " + in_quotes(c.name())) + ")";
     }
     case calendar_kind::dates: {
         auto text = "(dates " + std::string(n.zone.name());
@@ -80,9 +80,10 @@ inline std::string write_calendar(calendar_node const& n) {
     return {};
 }
 
-/// One sentence, without a full stop.
-inline std::string tell_calendar(calendar_node const& n) {
-    auto const part = [](calendar_node const& p) {
+/// One sentence, without a full stop. A template for the reason that cron_describer is one.
+template <class Node>
+std::string tell_calendar(Node const& n) {
+    auto const part = [](Node const& p) {
         bool const several = p.kind == calendar_kind::also || p.kind == calendar_kind::except;
         return several ? "(" + tell_calendar(p) + ")" : tell_calendar(p);
     };
