@@ -74,7 +74,7 @@ TEST_CASE("cancel of a claimed task frees its place for the next", "[scheduler][
     int woken = 0;
     b.tasks.on_wakeup([&] { ++woken; });
     b.tasks.next_wakeup();
-    CHECK(b.tasks.cancel(first) == cancel_outcome::cancelled);  // posted
+    CHECK(b.tasks.cancel(first) == cancel_outcome::cancelled); // posted
     CHECK(woken > 0);
     CHECK(b.tasks.next_wakeup() == b.clock.now());
     CHECK(b.tasks.cancel(second) == cancel_outcome::cancelled); // queued
@@ -133,12 +133,11 @@ TEST_CASE("cancel of what has ended or never was changes nothing and says so", "
 TEST_CASE("retry by hand makes dead and cancelled tasks ready, and touches no others", "[scheduler][cancel]") {
     bench b;
     int runs = 0;
-    b->on(
-        probe,
-        [&] {
-            if (++runs == 1) throw std::runtime_error("no");
-        },
-        {.retry = ax::retry::none()});
+    b->on(probe,
+          [&] {
+              if (++runs == 1) throw std::runtime_error("no");
+          },
+          {.retry = ax::retry::none()});
     auto const dead = b->submit(probe, {}, {.deadline = b.now() + 1h}).id;
     auto const cancelled = b->submit(probe, {}, {.delay = 1h}).id;
     auto const waiting = b->submit(probe, {}, {.delay = 24h}).id;

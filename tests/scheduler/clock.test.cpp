@@ -114,7 +114,8 @@ TEST_CASE("what waits for a worker waits for its instant again when the clock go
     CHECK(runs == std::vector{start + 100ms});
 }
 
-TEST_CASE("a schedule is not forgotten when the clock goes back while a handler runs", "[scheduler][clock][schedules]") {
+TEST_CASE("a schedule is not forgotten when the clock goes back while a handler runs",
+          "[scheduler][clock][schedules]") {
     hosted_bench b;
     int occurrences = 0;
     b.tasks.on(probe, [] {});

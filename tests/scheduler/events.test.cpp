@@ -7,7 +7,8 @@
 
 using namespace test;
 
-TEST_CASE("an attempt is picked up, dispatched and reported, in that order, with its key and id", "[scheduler][events]") {
+TEST_CASE("an attempt is picked up, dispatched and reported, in that order, with its key and id",
+          "[scheduler][events]") {
     bench b;
     struct seen {
         ax::event_kind kind;
@@ -26,13 +27,12 @@ TEST_CASE("an attempt is picked up, dispatched and reported, in that order, with
             all.push_back({e.kind, e.id, std::string(e.type), std::string(e.key), std::string(e.error), e.attempt,
                            e.attempt_id, e.outcome, e.lateness, e.run_time, b.store.find(e.id)->state});
         });
-        tasks.on(
-            probe,
-            [&] {
-                b.clock.advance(3ms); // not seen by a poll, which stands at its instant
-                if (std::exchange(fails, false)) throw std::runtime_error("no");
-            },
-            {.retry = ax::retry::fixed(10s)});
+        tasks.on(probe,
+                 [&] {
+                     b.clock.advance(3ms); // not seen by a poll, which stands at its instant
+                     if (std::exchange(fails, false)) throw std::runtime_error("no");
+                 },
+                 {.retry = ax::retry::fixed(10s)});
     });
     auto const id = b->submit(probe, {}, {.key = "k"}).id;
     b.clock.advance(250ms);

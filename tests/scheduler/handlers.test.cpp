@@ -28,7 +28,8 @@ TEST_CASE("a handler takes payload and context, one of them, or nothing", "[sche
     bench b;
     int called = 0;
     SECTION("payload and context") {
-        b->on(shipping, [&](parcel const& p, ax::context& ctx) { called += p.number + (ctx.attempt() == 1 ? 0 : 100); });
+        b->on(shipping,
+              [&](parcel const& p, ax::context& ctx) { called += p.number + (ctx.attempt() == 1 ? 0 : 100); });
     }
     SECTION("payload by value and context") {
         b->on(shipping, [&](parcel p, ax::context&) { called += p.number; });
@@ -116,19 +117,18 @@ TEST_CASE("the context tells the task, the attempt and the planned instant", "[s
     std::vector<std::size_t> attempts;
     task_id seen{};
     ax::time_point planned{};
-    b->on(
-        probe,
-        [&](ax::context& ctx) {
-            fences.push_back(ctx.fence());
-            attempts.push_back(ctx.attempt());
-            seen = ctx.task().id;
-            planned = ctx.scheduled_at();
-            CHECK(ctx.task().key == "k");
-            CHECK(ctx.still_mine());
-            CHECK_FALSE(ctx.stop_token().stop_requested());
-            if (attempts.size() != 3) throw std::runtime_error("again");
-        },
-        {.retry = ax::retry::fixed(1s)});
+    b->on(probe,
+          [&](ax::context& ctx) {
+              fences.push_back(ctx.fence());
+              attempts.push_back(ctx.attempt());
+              seen = ctx.task().id;
+              planned = ctx.scheduled_at();
+              CHECK(ctx.task().key == "k");
+              CHECK(ctx.still_mine());
+              CHECK_FALSE(ctx.stop_token().stop_requested());
+              if (attempts.size() != 3) throw std::runtime_error("again");
+          },
+          {.retry = ax::retry::fixed(1s)});
     auto const due = b.now() + 5s;
     auto const id = b->submit(probe, {}, {.key = "k", .delay = 5s}).id;
     b.run_for(10s);
@@ -197,15 +197,14 @@ TEST_CASE("follow-ups are stored with the success, and only with it", "[schedule
     std::vector<int> shipped;
     bool fails = true;
     b->on(shipping, [&](parcel const& p) { shipped.push_back(p.number); });
-    b->on(
-        probe,
-        [&](ax::context& ctx) {
-            ctx.submit(shipping, {1, ""}, {.key = "follow"});
-            ctx.submit(shipping, {2, ""}, {.delay = 10s});
-            CHECK_FALSE(b->find_by_key("follow").has_value());
-            if (std::exchange(fails, false)) throw std::runtime_error("not yet");
-        },
-        {.retry = ax::retry::fixed(1s)});
+    b->on(probe,
+          [&](ax::context& ctx) {
+              ctx.submit(shipping, {1, ""}, {.key = "follow"});
+              ctx.submit(shipping, {2, ""}, {.delay = 10s});
+              CHECK_FALSE(b->find_by_key("follow").has_value());
+              if (std::exchange(fails, false)) throw std::runtime_error("not yet");
+          },
+          {.retry = ax::retry::fixed(1s)});
     b->submit(probe);
     b.poll();
     CHECK_FALSE(b->find_by_key("follow").has_value());
@@ -219,7 +218,8 @@ TEST_CASE("follow-ups are stored with the success, and only with it", "[schedule
     CHECK(shipped == std::vector{1, 2});
 }
 
-TEST_CASE("a bad follow-up is the handler's failure, and a key that is taken keeps its holder", "[scheduler][handlers]") {
+TEST_CASE("a bad follow-up is the handler's failure, and a key that is taken keeps its holder",
+          "[scheduler][handlers]") {
     bench b;
     b->on(shipping, [](parcel const&) {});
     b->on(probe, [&](ax::context& ctx) {
@@ -264,7 +264,8 @@ TEST_CASE("whatever a handler throws is one failed attempt with a bounded, clean
     fails_with([] { throw hostile{""}; });
     CHECK(fails_with([] { throw hostile{"\xC3(\xFF"}; }) == "\xEF\xBF\xBD(\xEF\xBF\xBD");
     fails_with([] { throw hostile{std::string(100'000, 'e')}; });
-    CHECK(fails_with([] { throw hostile{std::string(4095, 'e') + "\xC3\xA4"}; }).size() == 4095); // cut between characters
+    CHECK(fails_with([] { throw hostile{std::string(4095, 'e') + "\xC3\xA4"}; }).size() ==
+          4095); // cut between characters
     fails_with([] { throw ax::error(ax::errc::unavailable, "some storage"); });
 }
 

@@ -46,16 +46,15 @@ TEST_CASE("what a stopped handler came to: each way of ending, with its token ta
     hosted_bench b;
     std::function<void()> meanwhile;
     bool asked = false;
-    b.tasks.on(
-        probe,
-        [&](ax::context& ctx) {
-            std::optional<std::stop_token> token;
-            if (expected.takes_token) token = ctx.stop_token();
-            meanwhile();
-            asked = token && token->stop_requested();
-            end(expected.how);
-        },
-        {.timeout = 10s});
+    b.tasks.on(probe,
+               [&](ax::context& ctx) {
+                   std::optional<std::stop_token> token;
+                   if (expected.takes_token) token = ctx.stop_token();
+                   meanwhile();
+                   asked = token && token->stop_requested();
+                   end(expected.how);
+               },
+               {.timeout = 10s});
     auto const id = b.tasks.submit(probe, {}, {.deadline = b.clock.now() + (reason == 1 ? 5s : 1h)}).id;
     meanwhile = [&] {
         // The handler runs on the loop's turn, outside of poll(), so the scheduler can be polled meanwhile.
@@ -67,7 +66,9 @@ TEST_CASE("what a stopped handler came to: each way of ending, with its token ta
     b.loop.drain();
     b.poll();
     CHECK(asked == expected.takes_token);
-    CHECK(b.last_outcome(id) == (reason == 0 ? expected.timed_out : reason == 1 ? expected.deadline : expected.cancelled));
+    CHECK(b.last_outcome(id) == (reason == 0   ? expected.timed_out
+                                 : reason == 1 ? expected.deadline
+                                               : expected.cancelled));
 }
 
 TEST_CASE("a timeout is measured on the steady clock: a stepped wall clock neither causes nor delays it",
@@ -75,14 +76,13 @@ TEST_CASE("a timeout is measured on the steady clock: a stepped wall clock neith
     hosted_bench b;
     bool stopped = false;
     std::function<void()> meanwhile;
-    b.tasks.on(
-        probe,
-        [&](ax::context& ctx) {
-            auto const token = ctx.stop_token();
-            meanwhile();
-            stopped = token.stop_requested();
-        },
-        {.retry = ax::retry::none(), .timeout = 10s});
+    b.tasks.on(probe,
+               [&](ax::context& ctx) {
+                   auto const token = ctx.stop_token();
+                   meanwhile();
+                   stopped = token.stop_requested();
+               },
+               {.retry = ax::retry::none(), .timeout = 10s});
     auto const id = b.tasks.submit(probe).id;
     SECTION("forward by a year: it goes on") {
         meanwhile = [&] {
@@ -110,13 +110,12 @@ TEST_CASE("next_wakeup tells of a timeout that comes while a handler runs", "[sc
     hosted_bench b;
     std::optional<ax::time_point> next;
     auto const start = b.clock.now();
-    b.tasks.on(
-        probe,
-        [&] {
-            b.pass(1s); // beyond the mark that notes the start
-            next = b.tasks.next_wakeup();
-        },
-        {.timeout = 10s});
+    b.tasks.on(probe,
+               [&] {
+                   b.pass(1s); // beyond the mark that notes the start
+                   next = b.tasks.next_wakeup();
+               },
+               {.timeout = 10s});
     b.tasks.submit(probe);
     b.poll();
     b.loop.drain();
@@ -129,18 +128,17 @@ TEST_CASE("a handler that takes longer than expected is named, and nothing is st
     hosted_bench b;
     bool stopped = true;
     std::vector<ax::task_view> listed;
-    b.tasks.on(
-        probe,
-        [&](ax::context& ctx) {
-            b.pass(4'999ms);
-            CHECK(b.tasks.list({.over_expected = true}).empty());
-            b.pass(3ms);
-            listed = b.tasks.list({.over_expected = true});
-            CHECK(b.tasks.list({.type = "other", .over_expected = true}).empty());
-            CHECK(b.tasks.find(ctx.task().id)->over_expected);
-            stopped = ctx.stop_token().stop_requested();
-        },
-        {.expected = 5s});
+    b.tasks.on(probe,
+               [&](ax::context& ctx) {
+                   b.pass(4'999ms);
+                   CHECK(b.tasks.list({.over_expected = true}).empty());
+                   b.pass(3ms);
+                   listed = b.tasks.list({.over_expected = true});
+                   CHECK(b.tasks.list({.type = "other", .over_expected = true}).empty());
+                   CHECK(b.tasks.find(ctx.task().id)->over_expected);
+                   stopped = ctx.stop_token().stop_requested();
+               },
+               {.expected = 5s});
     auto const id = b.tasks.submit(probe).id;
     b.poll();
     b.loop.drain();

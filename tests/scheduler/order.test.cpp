@@ -34,9 +34,11 @@ TEST_CASE("a critical task starts with the next claim, however many low ones are
 TEST_CASE("priority classes share the starts by their weights, and none starves", "[scheduler][order]") {
     hosted_bench b{{.workers = 1, .claimed_ahead = 8}};
     std::array<std::size_t, 4> started{};
-    b.tasks.on(shipping, [&](parcel const&, ax::context& ctx) { ++started[static_cast<std::size_t>(ctx.task().priority)]; });
+    b.tasks.on(shipping,
+               [&](parcel const&, ax::context& ctx) { ++started[static_cast<std::size_t>(ctx.task().priority)]; });
     for (auto const c : {ax::priority::critical, ax::priority::high, ax::priority::normal, ax::priority::low})
-        b.tasks.submit_all(shipping, std::vector<parcel>(2'000), [&](parcel const&) { return ax::submit_options{.priority = c}; });
+        b.tasks.submit_all(shipping, std::vector<parcel>(2'000),
+                           [&](parcel const&) { return ax::submit_options{.priority = c}; });
     b.poll();
     for (int i = 0; i != 1'000; ++i) {
         b.loop.step();
@@ -61,7 +63,8 @@ TEST_CASE("tasks of one class start in the order in which they are due", "[sched
     CHECK(order == std::vector{1, 2, 3, 4, 5});
 }
 
-TEST_CASE("a route key lets its tasks run one at a time, by run_at and then id, across types", "[scheduler][order][routes]") {
+TEST_CASE("a route key lets its tasks run one at a time, by run_at and then id, across types",
+          "[scheduler][order][routes]") {
     bench b;
     std::vector<int> order;
     b->on(shipping, [&](parcel const& p) { order.push_back(p.number); });
@@ -77,10 +80,13 @@ TEST_CASE("a route key lets its tasks run one at a time, by run_at and then id, 
     CHECK(order == std::vector{1, 100, 2, 3, 4});
 }
 
-TEST_CASE("one poll runs the whole line of a route key, also of an earlier process", "[scheduler][order][routes][poll]") {
+TEST_CASE("one poll runs the whole line of a route key, also of an earlier process",
+          "[scheduler][order][routes][poll]") {
     bench b;
     std::vector<int> order;
-    auto const prepare = [&](simulated& tasks) { tasks.on(shipping, [&](parcel const& p) { order.push_back(p.number); }); };
+    auto const prepare = [&](simulated& tasks) {
+        tasks.on(shipping, [&](parcel const& p) { order.push_back(p.number); });
+    };
     bool const restarted = GENERATE(false, true);
     CAPTURE(restarted);
     b.restart(prepare);
@@ -97,13 +103,12 @@ TEST_CASE("strict order: a failure keeps its place, and those behind it wait", "
     int failures = GENERATE(2, 100);
     bool const dies = failures == 100;
     CAPTURE(dies);
-    b->on(
-        shipping,
-        [&](parcel const& p) {
-            order.push_back(p.number);
-            if (p.number == 1 && failures-- > 0) throw std::runtime_error("no");
-        },
-        {.retry = ax::retry::fixed(10s).attempts(4)});
+    b->on(shipping,
+          [&](parcel const& p) {
+              order.push_back(p.number);
+              if (p.number == 1 && failures-- > 0) throw std::runtime_error("no");
+          },
+          {.retry = ax::retry::fixed(10s).attempts(4)});
     auto const first = b->submit(shipping, {1, ""}, {.route_key = "r"}).id;
     auto const second = b->submit(shipping, {2, ""}, {.route_key = "r"}).id;
     b->submit(shipping, {9, ""}, {.route_key = "other"});
@@ -121,13 +126,12 @@ TEST_CASE("relaxed order: those behind a failure pass it", "[scheduler][order][r
     bench b;
     std::vector<int> order;
     bool fails = true;
-    b->on(
-        shipping,
-        [&](parcel const& p) {
-            order.push_back(p.number);
-            if (p.number == 1 && std::exchange(fails, false)) throw std::runtime_error("no");
-        },
-        {.retry = ax::retry::fixed(10s)});
+    b->on(shipping,
+          [&](parcel const& p) {
+              order.push_back(p.number);
+              if (p.number == 1 && std::exchange(fails, false)) throw std::runtime_error("no");
+          },
+          {.retry = ax::retry::fixed(10s)});
     auto const relaxed = [](ax::duration delay) {
         return ax::submit_options{.delay = delay, .route_key = "r", .route_order = ax::route_order::relaxed};
     };

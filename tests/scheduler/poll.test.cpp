@@ -127,7 +127,7 @@ TEST_CASE("an executor of the host's runs the handlers, at most `workers` of the
     woken = 0;
     b.loop.step();
     CHECK(runs == 1);
-    CHECK(woken > 0); // its outcome is to be settled
+    CHECK(woken > 0);          // its outcome is to be settled
     CHECK(b.loop.size() == 3); // and the next one has been handed over
     CHECK(b.state(ids[0]) != task_state::succeeded);
     b.poll();
@@ -208,7 +208,8 @@ TEST_CASE("a memory full of later tasks does not keep a due one waiting", "[sche
     std::vector<ax::time_point> runs;
     b->on(shipping, [&](parcel const&) {});
     b->on(probe, [&] { runs.push_back(b.now()); });
-    b->submit_all(shipping, std::vector<parcel>(1'000), [](parcel const&) { return ax::submit_options{.delay = 4min}; });
+    b->submit_all(shipping, std::vector<parcel>(1'000),
+                  [](parcel const&) { return ax::submit_options{.delay = 4min}; });
     b.poll();
     auto const start = b.now();
     b->submit(probe, {}, {.priority = ax::priority::critical});

@@ -62,8 +62,7 @@ TEST_CASE("a death of the process uses up no attempt of the retry policy", "[sch
         tasks.on(probe, [] { throw std::runtime_error("no"); }, {.retry = ax::retry::fixed(1s).attempts(2)});
     });
     b.run_for(1min);
-    CHECK(b.outcomes(id) ==
-          std::vector{attempt_outcome::crashed, attempt_outcome::failed, attempt_outcome::exhausted});
+    CHECK(b.outcomes(id) == std::vector{attempt_outcome::crashed, attempt_outcome::failed, attempt_outcome::exhausted});
 }
 
 TEST_CASE("a task whose handler must not run twice waits for a person", "[scheduler][recovery]") {

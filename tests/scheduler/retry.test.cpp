@@ -56,13 +56,12 @@ TEST_CASE("a task's own policy goes before its handler's, and survives a restart
     bench b;
     std::vector<ax::time_point> runs;
     auto const prepare = [&](simulated& tasks) {
-        tasks.on(
-            probe,
-            [&] {
-                runs.push_back(b.now());
-                always_fails();
-            },
-            {.retry = ax::retry::fixed(1h)});
+        tasks.on(probe,
+                 [&] {
+                     runs.push_back(b.now());
+                     always_fails();
+                 },
+                 {.retry = ax::retry::fixed(1h)});
     };
     b.restart(prepare);
     auto const start = b.now();
@@ -78,13 +77,12 @@ TEST_CASE("a task's own policy goes before its handler's, and survives a restart
 TEST_CASE("a handler's policy may be any that the concept knows", "[scheduler][retry]") {
     bench b;
     std::vector<ax::time_point> runs;
-    b->on(
-        probe,
-        [&] {
-            runs.push_back(b.now());
-            always_fails();
-        },
-        {.retry = twice_at_most{}});
+    b->on(probe,
+          [&] {
+              runs.push_back(b.now());
+              always_fails();
+          },
+          {.retry = twice_at_most{}});
     auto const start = b.now();
     auto const id = b->submit(probe).id;
     b.run_for(1h);
@@ -128,13 +126,12 @@ TEST_CASE("a stored policy that does not parse is noted, and the handler's decid
 TEST_CASE("retry_after chooses the delay, and the policy still says when it is enough", "[scheduler][retry]") {
     bench b;
     std::vector<ax::time_point> runs;
-    b->on(
-        probe,
-        [&] {
-            runs.push_back(b.now());
-            throw ax::retry_after{90s, "patience"};
-        },
-        {.retry = ax::retry::fixed(1s).attempts(2)});
+    b->on(probe,
+          [&] {
+              runs.push_back(b.now());
+              throw ax::retry_after{90s, "patience"};
+          },
+          {.retry = ax::retry::fixed(1s).attempts(2)});
     auto const start = b.now();
     auto const id = b->submit(probe).id;
     b.run_for(1h);
@@ -147,14 +144,13 @@ TEST_CASE("retry_after chooses the delay, and the policy still says when it is e
 TEST_CASE("snooze uses up nothing", "[scheduler][retry]") {
     bench b;
     int runs = 0;
-    b->on(
-        probe,
-        [&] {
-            ++runs;
-            if (runs <= 5) throw ax::snooze{10s, "later"};
-            always_fails();
-        },
-        {.retry = ax::retry::fixed(1s).attempts(2)});
+    b->on(probe,
+          [&] {
+              ++runs;
+              if (runs <= 5) throw ax::snooze{10s, "later"};
+              always_fails();
+          },
+          {.retry = ax::retry::fixed(1s).attempts(2)});
     auto const id = b->submit(probe).id;
     b.poll();
     CHECK(b.state(id) == task_state::ready);
@@ -201,13 +197,12 @@ TEST_CASE("give_up and skip end a task at once", "[scheduler][retry]") {
 TEST_CASE("a failure never hot-loops: the next attempt is later than the one that failed", "[scheduler][retry]") {
     bench b;
     int runs = 0;
-    b->on(
-        probe,
-        [&] {
-            ++runs;
-            always_fails();
-        },
-        {.retry = ax::retry::fixed(0s)});
+    b->on(probe,
+          [&] {
+              ++runs;
+              always_fails();
+          },
+          {.retry = ax::retry::fixed(0s)});
     b->submit(probe);
     CHECK(b.poll() == 1);
     CHECK(b.poll() == 0);

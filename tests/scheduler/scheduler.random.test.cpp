@@ -41,9 +41,9 @@ class life {
         for (auto const& [id, e] : model_) {
             auto const task = bench_.get(id);
             CAPTURE(id, task.state, e.runs, e.cancelled, e.ended, task.last_error);
-            auto const expected = e.cancelled    ? task_state::cancelled
-                                  : e.gives_up   ? task_state::dead
-                                                 : task_state::succeeded;
+            auto const expected = e.cancelled  ? task_state::cancelled
+                                  : e.gives_up ? task_state::dead
+                                               : task_state::succeeded;
             CHECK(task.state == expected);
             CHECK(e.ended != e.cancelled);
             CHECK(task.finished.has_value());
@@ -51,7 +51,8 @@ class life {
             std::size_t ends = 0;
             for (auto const& attempt : bench_->history(id)) {
                 REQUIRE(attempt.outcome.has_value());
-                ends += *attempt.outcome == attempt_outcome::succeeded || *attempt.outcome == attempt_outcome::exhausted;
+                ends +=
+                    *attempt.outcome == attempt_outcome::succeeded || *attempt.outcome == attempt_outcome::exhausted;
             }
             CHECK(ends == (e.cancelled ? 0 : 1));
         }
@@ -169,7 +170,8 @@ class life {
             auto& e = model_.at(id);
             auto const answer = bench_->cancel(id);
             bool const over = e.ended || e.cancelled;
-            if (answer != (over ? cancel_outcome::too_late : cancel_outcome::cancelled)) fault("a cancel said what is not so");
+            if (answer != (over ? cancel_outcome::too_late : cancel_outcome::cancelled))
+                fault("a cancel said what is not so");
             if (!over) e.cancelled = true;
         } else if (what < 48) {
             auto const id = any();
@@ -177,7 +179,8 @@ class life {
             auto const when = bench_.now() + ax::duration{static_cast<std::int64_t>(draw(1'000'000)) - 1'000};
             auto const answer = bench_->reschedule(id, when);
             bool const over = e.ended || e.cancelled;
-            if (answer != (over ? change_outcome::wrong_state : change_outcome::done)) fault("a reschedule said what is not so");
+            if (answer != (over ? change_outcome::wrong_state : change_outcome::done))
+                fault("a reschedule said what is not so");
             if (!over) {
                 e.not_before = when;
                 e.placed = ++moment_;
@@ -187,7 +190,8 @@ class life {
             auto& e = model_.at(id);
             bool const possible = e.cancelled || (e.ended && e.gives_up);
             auto const answer = bench_->retry(id);
-            if (answer != (possible ? change_outcome::done : change_outcome::wrong_state)) fault("a retry said what is not so");
+            if (answer != (possible ? change_outcome::done : change_outcome::wrong_state))
+                fault("a retry said what is not so");
             if (possible && e.cancelled) {
                 e.cancelled = false;
                 e.not_before = bench_.now();

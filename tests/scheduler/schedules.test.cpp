@@ -82,7 +82,8 @@ TEST_CASE("a schedule survives a restart without being declared again", "[schedu
     CHECK(b.runs == std::vector{start + 60s});
 }
 
-TEST_CASE("a schedule that is declared differently is counted from now, and keeps its counters", "[scheduler][schedules]") {
+TEST_CASE("a schedule that is declared differently is counted from now, and keeps its counters",
+          "[scheduler][schedules]") {
     scheduled_bench b;
     auto const start = b.now();
     b->schedule("s", ax::every{60s}, probe);
@@ -197,7 +198,8 @@ TEST_CASE("a month of an hourly schedule takes few polls and misses nothing", "[
     CHECK(b.planned == b.runs);
 }
 
-TEST_CASE("an occurrence that comes while the one before has not ended is left out and counted", "[scheduler][schedules]") {
+TEST_CASE("an occurrence that comes while the one before has not ended is left out and counted",
+          "[scheduler][schedules]") {
     scheduled_bench b;
     auto const start = b.now();
     b->schedule("s", ax::every{10s}, probe);

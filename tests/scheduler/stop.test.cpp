@@ -69,14 +69,13 @@ TEST_CASE("stop has two stages, and an interrupted attempt has not failed", "[sc
     std::binary_semaphore begun{0};
     {
         ax::scheduler tasks{store, ax::options{.workers = 1, .stop_grace = 60s}};
-        tasks.on(
-            probe,
-            [&](ax::context& ctx) {
-                auto const token = ctx.stop_token();
-                begun.release();
-                wait_for_stop(token);
-            },
-            {.on_interrupt = hold ? ax::on_interrupt::hold : ax::on_interrupt::rerun});
+        tasks.on(probe,
+                 [&](ax::context& ctx) {
+                     auto const token = ctx.stop_token();
+                     begun.release();
+                     wait_for_stop(token);
+                 },
+                 {.on_interrupt = hold ? ax::on_interrupt::hold : ax::on_interrupt::rerun});
         tasks.start();
         id = tasks.submit(probe).id;
         begun.acquire();
@@ -97,7 +96,8 @@ TEST_CASE("stop has two stages, and an interrupted attempt has not failed", "[sc
     CHECK(store.find(waiting)->attempts == 0);
 }
 
-TEST_CASE("a handler that needs no more than the first stage finishes as if nothing were", "[scheduler][stop][threads]") {
+TEST_CASE("a handler that needs no more than the first stage finishes as if nothing were",
+          "[scheduler][stop][threads]") {
     store_type store;
     ax::scheduler tasks{store, ax::options{.workers = 1}};
     std::binary_semaphore begun{0};
@@ -147,7 +147,8 @@ TEST_CASE("a handler that outlives stop is reported, keeps its task, and is wait
     CHECK(store.find(id)->state == task_state::succeeded); // it never took its token
 }
 
-TEST_CASE("a destructor without stop ends cleanly, and nothing that was accepted is lost", "[scheduler][stop][threads]") {
+TEST_CASE("a destructor without stop ends cleanly, and nothing that was accepted is lost",
+          "[scheduler][stop][threads]") {
     store_type store;
     std::size_t accepted = 0;
     std::atomic<std::size_t> runs{0};

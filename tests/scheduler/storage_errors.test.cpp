@@ -23,13 +23,12 @@ TEST_CASE("whichever commit or read fails, every task runs and is recorded", "[s
     bool fails = true;
     b.restart([&](simulated& tasks) {
         tasks.observe([&](ax::event const& e) { reported += e.kind == ax::event_kind::reported; });
-        tasks.on(
-            probe,
-            [&] {
-                ++runs;
-                if (std::exchange(fails, false)) throw std::runtime_error("no");
-            },
-            {.retry = ax::retry::fixed(5s)});
+        tasks.on(probe,
+                 [&] {
+                     ++runs;
+                     if (std::exchange(fails, false)) throw std::runtime_error("no");
+                 },
+                 {.retry = ax::retry::fixed(5s)});
         tasks.on(other, [&](ax::context& ctx) { ctx.submit(probe, {}); });
     });
     b->schedule("s", ax::every{20s}, probe);
@@ -52,7 +51,8 @@ TEST_CASE("whichever commit or read fails, every task runs and is recorded", "[s
     CHECK(b.store.memory().check_invariants().empty());
 }
 
-TEST_CASE("a storage that is away is asked again after a pause that grows, and health says so", "[scheduler][storage]") {
+TEST_CASE("a storage that is away is asked again after a pause that grows, and health says so",
+          "[scheduler][storage]") {
     bench b;
     std::vector<ax::event_kind> events;
     b.restart([&](simulated& tasks) {

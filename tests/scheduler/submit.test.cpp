@@ -80,7 +80,8 @@ TEST_CASE("submit refuses bad names and keys, names the member, and stores nothi
         CHECK(failure_of(call, &message) == invalid);
         CHECK(contains(message, names));
     };
-    auto const bad = GENERATE(as<std::string>{}, std::string(1025, 'k'), std::string("a\0b", 3), "\xC3(", "\xED\xA0\x80");
+    auto const bad =
+        GENERATE(as<std::string>{}, std::string(1025, 'k'), std::string("a\0b", 3), "\xC3(", "\xED\xA0\x80");
     CAPTURE(bad);
     refused([&] { b->submit(probe, {}, {.key = bad}); }, "key");
     refused([&] { b->submit(probe, {}, {.route_key = bad}); }, "route key");

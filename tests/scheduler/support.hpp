@@ -68,7 +68,8 @@ class queue_executor {
         return true;
     }
     void drain() {
-        while (step()) {}
+        while (step()) {
+        }
     }
     void refuse(bool yes) {
         std::lock_guard const guard{mutex_};

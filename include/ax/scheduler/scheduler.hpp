@@ -95,7 +95,9 @@ class scheduler {
   public:
     /// @param store   Taken over.
     /// @param chosen  See options. Errors: invalid_argument names the member that is wrong.
-    explicit scheduler(Storage store, ax::options chosen = {}) requires(std::same_as<Clock, system_clock>&& own_pool)
+    template <class C = Clock> // a template, for Clang 14 instantiates members whose constraints do not hold
+        requires(std::same_as<C, system_clock> && own_pool)
+    explicit scheduler(Storage store, ax::options chosen = {})
         : scheduler(std::move(store), std::move(chosen), machine_clock) {}
 
     scheduler(Storage store, ax::options chosen, Clock const& time) requires own_pool
