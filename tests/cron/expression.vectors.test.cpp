@@ -6,11 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -71,6 +73,12 @@ bool reads_alike_in_crontab(std::string const& text) {
     return fields.size() == 1 || fields.at(2) == "*" || fields.at(4) == "*";
 }
 
+bool warns_of(ax::cron_expression const& e, std::string_view words) {
+    auto const warnings = e.lint();
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [&](auto const& w) { return w.text.find(words) != w.text.npos; });
+}
+
 struct counted {
     std::size_t lines = 0;   ///< that held occurrences
     std::size_t crontab = 0; ///< of them, those that were read as classic cron as well
@@ -109,6 +117,11 @@ counted check_file(std::string const& file) {
             auto const a = instant(expected[i - 1]), b = instant(expected[i]);
             CHECK((backward ? expression.next(b, zone) : expression.prev(b, zone)) == a);
         }
+        auto const words = expression.describe();
+        CAPTURE(words);
+        CHECK((words.starts_with("at ") || words.starts_with("every ")));
+        CHECK((words.find("(never)") != words.npos) == expression.never());
+        CHECK((warns_of(expression, "never happens") == expression.never()));
         auto const again = ax::cron_expression::parse(expression.to_string(), which);
         CHECK(again == expression);
         CHECK(again.to_string() == expression.to_string());

@@ -237,6 +237,8 @@ TEST_CASE("expressions that people keep are taken by their dialect", "[cron]") {
         if (!problem) {
             auto const e = ax::cron_expression::parse(text, which);
             CHECK(ax::cron_expression::parse(e.to_string(), which) == e);
+            auto const words = e.describe();
+            CHECK((words.starts_with("at ") || words.starts_with("every ")));
         }
         if (!problem && name == "crontab") CHECK_FALSE(ax::cron_expression::check(text, dialect::ax));
     }

@@ -183,13 +183,9 @@ class bench {
 class tally {
   public:
     std::size_t operator++() {
-        std::size_t now = 0;
-        {
-            std::lock_guard const guard{mutex_};
-            now = ++count_;
-        }
-        changed_.notify_all();
-        return now;
+        std::lock_guard const guard{mutex_};
+        changed_.notify_all(); // under the lock: who waits may then end this object
+        return ++count_;
     }
     std::size_t value() const {
         std::lock_guard const guard{mutex_};

@@ -21,6 +21,8 @@ struct cron_warning {
 
 namespace detail {
 
+// Templates over the one type that they are used with: who does not ask for words does not compile them.
+
 constexpr char const* month_name(unsigned month) noexcept {
     constexpr char const* names[] = {"",     "January", "February",  "March",   "April",    "May",     "June",
                                      "July", "August",  "September", "October", "November", "December"};
@@ -32,9 +34,10 @@ constexpr char const* weekday_name(unsigned weekday) noexcept {
     return names[weekday];
 }
 
+template <class Fields>
 class cron_describer {
   public:
-    explicit cron_describer(cron_fields const& fields) noexcept : f_(fields) {}
+    explicit cron_describer(Fields const& fields) noexcept : f_(fields) {}
 
     std::string describe() const {
         auto text = time_of_day();
@@ -44,7 +47,7 @@ class cron_describer {
         } else if (fixed_list()) {
             text += " every day";
         }
-        if (f_.months != cron_fields::all_months)
+        if (f_.months != Fields::all_months)
             text += ", in " + list(f_.months, [](unsigned m) { return std::string(month_name(m)); });
         if (auto const years = year_part(); !years.empty()) text += ", in " + years;
         if (next_wall_time(f_, 0) == no_wall_time) text += " (never)";
@@ -134,7 +137,7 @@ class cron_describer {
         } else {
             parts.push_back((single(f_.minutes) ? "at minute " : "at minutes ") + list(f_.minutes, number));
         }
-        if (!hours_told && f_.hours != cron_fields::all_hours) {
+        if (!hours_told && f_.hours != Fields::all_hours) {
             if (hour_step != 0) {
                 parts.push_back("every " + number(hour_step) + " hours");
             } else {
@@ -188,8 +191,7 @@ class cron_describer {
     }
 
     std::string day_part() const {
-        bool const every_day = f_.days == cron_fields::all_days,
-                   every_weekday = f_.weekdays == cron_fields::all_weekdays;
+        bool const every_day = f_.days == Fields::all_days, every_weekday = f_.weekdays == Fields::all_weekdays;
         if (every_day && every_weekday) return {};
         if (every_weekday) return dates();
         if (every_day) return weekdays();
@@ -209,12 +211,13 @@ class cron_describer {
         return join(parts, "and");
     }
 
-    cron_fields const& f_;
+    Fields const& f_;
 };
 
+template <class Fields>
 class cron_linter {
   public:
-    cron_linter(cron_fields const& fields, cron_notes const& notes, cron_grammar const& grammar) noexcept
+    cron_linter(Fields const& fields, cron_notes const& notes, cron_grammar const& grammar) noexcept
         : f_(fields), notes_(notes), grammar_(grammar) {}
 
     std::vector<cron_warning> lint() {
@@ -240,25 +243,24 @@ class cron_linter {
 
     /// `* 3 * * *` runs 60 times, when once was meant.
     void warn_of_every() {
-        bool const days_restricted = f_.days != cron_fields::all_days || f_.weekdays != cron_fields::all_weekdays ||
-                                     f_.months != cron_fields::all_months;
-        bool const every_minute = f_.minutes == cron_fields::all_seconds;
-        if (f_.seconds == cron_fields::all_seconds &&
-            (!every_minute || f_.hours != cron_fields::all_hours || days_restricted)) {
+        bool const days_restricted =
+            f_.days != Fields::all_days || f_.weekdays != Fields::all_weekdays || f_.months != Fields::all_months;
+        bool const every_minute = f_.minutes == Fields::all_seconds;
+        if (f_.seconds == Fields::all_seconds && (!every_minute || f_.hours != Fields::all_hours || days_restricted)) {
             warn(cron_field::second, "runs every second of what the other fields choose");
-        } else if (every_minute && (f_.hours != cron_fields::all_hours || days_restricted)) {
+        } else if (every_minute && (f_.hours != Fields::all_hours || days_restricted)) {
             warn(cron_field::minute, "runs every minute of what the other fields choose");
         }
     }
 
     void warn_of_days() {
         if (notes_.both_days_restricted && grammar_.day_fields != both_days::both) {
-            if (f_.days == cron_fields::all_days && f_.weekdays == cron_fields::all_weekdays) {
+            if (f_.days == Fields::all_days && f_.weekdays == Fields::all_weekdays) {
                 warn({}, "the two day fields together choose every day");
             } else if (f_.either_day) {
                 warn({}, "a day that either day field chooses is enough");
-            } else if (grammar_.day_fields == both_days::star_joins && f_.days != cron_fields::all_days &&
-                       f_.weekdays != cron_fields::all_weekdays) {
+            } else if (grammar_.day_fields == both_days::star_joins && f_.days != Fields::all_days &&
+                       f_.weekdays != Fields::all_weekdays) {
                 warn({}, "both day fields must choose the day, since one begins with a star");
             }
         }
@@ -270,13 +272,13 @@ class cron_linter {
             if ((f_.months >> month & 1) != 0 && first > days_in_month(2024, month))
                 lacking |= std::uint64_t{1} << month;
         if (lacking != 0 && lacking != f_.months)
-            warn(cron_field::day, "does not happen in " + cron_describer::list(lacking, [](unsigned m) {
+            warn(cron_field::day, "does not happen in " + cron_describer<Fields>::list(lacking, [](unsigned m) {
                                       return std::string(month_name(m));
                                   }));
         if (first == 29 && (f_.months & 4) != 0) warn(cron_field::day, "happens in February of leap years only");
     }
 
-    cron_fields const& f_;
+    Fields const& f_;
     cron_notes const& notes_;
     cron_grammar const& grammar_;
     std::vector<cron_warning> warnings_;

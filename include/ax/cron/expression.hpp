@@ -25,6 +25,14 @@ namespace detail {
 
 struct expression_fields; // what calendars look at
 
+template <class>
+struct dependent_fields {
+    using type = cron_fields;
+};
+
+template <class T>
+using fields_for = typename dependent_fields<T>::type;
+
 /// An expression that knows its zone.
 template <class Expression>
 struct in_zone {
@@ -142,12 +150,16 @@ class cron_expression {
 
     /// The expression in English, for people to compare with what they meant.
     // "30 9-17 * * MON-FRI" -> "at minute 30, hours 9 to 17, on Monday to Friday"
-    std::string describe() const { return detail::cron_describer(fields_).describe(); }
+    template <class Text = std::string> // so that only who calls it compiles it
+    Text describe() const {
+        return detail::cron_describer<detail::fields_for<Text>>(fields_).describe();
+    }
 
     /// What is valid and yet seldom meant: steps that do not fill their field, every minute of an hour, days that
     /// months lack, two day fields at once, no occurrence at all. Empty for most expressions.
-    std::vector<cron_warning> lint() const {
-        return detail::cron_linter(fields_, notes_, detail::grammar_of(dialect_)).lint();
+    template <class Warning = cron_warning>
+    std::vector<Warning> lint() const {
+        return detail::cron_linter<detail::fields_for<Warning>>(fields_, notes_, detail::grammar_of(dialect_)).lint();
     }
 
     /// The same wall times, treated alike where clocks change; in whatever dialect they were written.

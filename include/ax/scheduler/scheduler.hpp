@@ -17,6 +17,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -103,7 +104,7 @@ class scheduler {
     }
 
     scheduler(Storage store, ax::options chosen, Clock const& time, Executor& runs_on)
-        : executor_(&runs_on), engine_(std::move(store), std::move(chosen), time) {
+        : executor_(std::addressof(runs_on)), engine_(std::move(store), std::move(chosen), time) {
         connect();
     }
 

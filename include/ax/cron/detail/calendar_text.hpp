@@ -80,9 +80,10 @@ inline std::string write_calendar(calendar_node const& n) {
     return {};
 }
 
-/// One sentence, without a full stop.
-inline std::string tell_calendar(calendar_node const& n) {
-    auto const part = [](calendar_node const& p) {
+/// One sentence, without a full stop. A template for the reason that cron_describer is one.
+template <class Node>
+std::string tell_calendar(Node const& n) {
+    auto const part = [](Node const& p) {
         bool const several = p.kind == calendar_kind::also || p.kind == calendar_kind::except;
         return several ? "(" + tell_calendar(p) + ")" : tell_calendar(p);
     };

@@ -34,7 +34,7 @@ struct expression_fields {
 
 /// Local dates, both included, in days since 1970.
 struct day_span {
-    std::int64_t first, last;
+    std::int64_t first = 0, last = 0;
 
     friend bool operator==(day_span const&, day_span const&) noexcept = default;
 };
@@ -63,6 +63,14 @@ struct calendar_node {
     bool begins = false;  ///< nothing is before some instant
 };
 
+template <class>
+struct dependent_node {
+    using type = calendar_node;
+};
+
+template <class T>
+using node_for = typename dependent_node<T>::type;
+
 using calendar_tree = std::shared_ptr<calendar_node const>;
 
 inline constexpr std::size_t most_calendar_crons = 64, most_calendar_depth = 64, most_calendar_spans = 10'000;
@@ -78,9 +86,16 @@ inline bool has_wall_day(cron_fields const& f, std::int64_t day) noexcept {
 }
 
 inline bool in_spans(std::vector<day_span> const& days, std::int64_t day) noexcept {
-    auto const after =
-        std::upper_bound(days.begin(), days.end(), day, [](std::int64_t d, day_span const& s) { return d < s.first; });
-    return after != days.begin() && day <= after[-1].last;
+    std::size_t first = 0, last = days.size(); // of those that may begin after `day`
+    while (first < last) {
+        auto const middle = (first + last) / 2;
+        if (days[middle].first <= day) {
+            first = middle + 1;
+        } else {
+            last = middle;
+        }
+    }
+    return first > 0 && day <= days[first - 1].last;
 }
 
 /// The first instant from `t` on that may be one of the tree, whatever is taken from it; no_instant: none.
@@ -134,7 +149,9 @@ inline bool holds(calendar_node const& n, std::int64_t t) {
     case calendar_kind::moments: return occurs_at(expression_fields::of(*n.moments), n.moments->zone(), t);
     case calendar_kind::dates: return in_spans(n.days, floor_days(t + n.zone.period(t).offset));
     case calendar_kind::also:
-        return std::any_of(n.parts.begin(), n.parts.end(), [t](auto const& part) { return holds(*part, t); });
+        for (auto const& part : n.parts)
+            if (holds(*part, t)) return true;
+        return false;
     case calendar_kind::except: return holds(*n.parts[0], t) && !holds(*n.parts[1], t);
     case calendar_kind::not_before: return t >= n.bound && holds(*n.parts[0], t);
     case calendar_kind::not_after:
@@ -325,17 +342,20 @@ class day_reader {
     }
 
   private:
-    static constexpr std::size_t most_kinds = 4096; // bounds the memory: further kinds of days are looked at each time
+    static constexpr std::size_t most_kinds = 256; // further kinds of days are looked at each time
 
     /// How many instants are in the day that begins at `begin`.
     std::uint32_t total_of(std::int64_t begin) {
         key_.clear();
         if (!describe_day(tree_, begin, key_)) return walk(begin, begin + seconds_a_day);
-        auto const at = std::lower_bound(known_.begin(), known_.end(), key_,
-                                         [](auto const& entry, std::string const& key) { return entry.first < key; });
-        if (at != known_.end() && at->first == key_) return at->second;
+        // All descriptions of one tree are equally long.
+        for (std::size_t i = 0; i < kinds_; ++i)
+            if (known_.compare(i * key_.size(), key_.size(), key_) == 0) return totals_[i];
         auto const total = walk(begin, begin + seconds_a_day);
-        if (known_.size() < most_kinds) known_.emplace(at, key_, total);
+        if (kinds_ < most_kinds) {
+            known_ += key_;
+            totals_[kinds_++] = total;
+        }
         return total;
     }
 
@@ -353,8 +373,9 @@ class day_reader {
     }
 
     calendar_node const& tree_;
-    std::string key_;
-    std::vector<std::pair<std::string, std::uint32_t>> known_; // in order
+    std::string key_, known_; // the day at hand; all kinds of days, one behind the other
+    std::uint32_t totals_[most_kinds]{};
+    std::size_t kinds_ = 0;
 };
 
 inline constexpr int patience = 64; // candidates in a row that may be taken away before days are read as a whole
@@ -443,19 +464,22 @@ inline calendar_tree tree_of_dates(time_zone zone, std::vector<day_span> days) {
     if (days.size() > most_calendar_spans)
         throw error(errc::invalid_argument, "a calendar without more than " + std::to_string(most_calendar_spans) +
                                                 " dates and ranges of dates");
-    std::sort(days.begin(), days.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    std::vector<day_span> apart;
+    // By insertion: lists of dates come in order, and std::sort would cost every unit its compilation.
+    for (std::size_t i = 1; i < days.size(); ++i)
+        for (auto k = i; k > 0 && days[k].first < days[k - 1].first; --k) std::swap(days[k], days[k - 1]);
+    std::size_t apart = 0; // spans that are done
     for (auto span : days) {
         span.first = (std::max)(span.first, floor_days(first_moment) - 1);
         span.last = (std::min)(span.last, floor_days(last_moment) + 1);
         if (span.last < span.first) continue; // where nothing ever happens
-        if (!apart.empty() && span.first <= apart.back().last + 1) {
-            apart.back().last = (std::max)(apart.back().last, span.last);
+        if (apart > 0 && span.first <= days[apart - 1].last + 1) {
+            days[apart - 1].last = (std::max)(days[apart - 1].last, span.last);
         } else {
-            apart.push_back(span);
+            days[apart++] = span;
         }
     }
-    return joined({calendar_kind::dates, std::nullopt, zone, std::move(apart), {}});
+    days.resize(apart);
+    return joined({calendar_kind::dates, std::nullopt, zone, std::move(days), {}});
 }
 
 /// @param kind  not_before or not_after.
@@ -495,10 +519,12 @@ inline calendar_tree tree_named(calendar_tree const& tree, std::string_view name
 }
 
 inline bool same_tree(calendar_node const& a, calendar_node const& b) {
-    return a.kind == b.kind && a.moments == b.moments && a.zone == b.zone && a.days == b.days && a.bound == b.bound &&
-           a.times == b.times &&
-           std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
-                      [](auto const& x, auto const& y) { return same_tree(*x, *y); });
+    if (a.kind != b.kind || a.moments != b.moments || !(a.zone == b.zone) || a.days != b.days || a.bound != b.bound ||
+        a.times != b.times || a.parts.size() != b.parts.size())
+        return false;
+    for (std::size_t i = 0; i < a.parts.size(); ++i)
+        if (!same_tree(*a.parts[i], *b.parts[i])) return false;
+    return true;
 }
 
 } // namespace ax::detail

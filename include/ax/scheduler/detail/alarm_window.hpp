@@ -118,13 +118,12 @@ class alarm_window {
     /// loaded().
     std::optional<page_request> next_page(Lane& lane, time_point now) {
         if (!lane.runnable || lane.loading_until != (time_point::min)()) return std::nullopt;
-        bool const full = size() >= most_;
-        if (lane.in_memory > page_size / 2 || (full && (lane.in_memory != 0 || !lane.complete))) return std::nullopt;
+        if (!wants_more(lane)) return std::nullopt;
         if (lane.complete && lane.loaded_until - now > length_ / 2) return std::nullopt;
         auto const until = saturating_add(now, length_);
         lane.loading_until = until;
         lane.beyond.reset(); // what is learned of it while the page is read counts together with the page
-        auto const room = full ? reserve : (std::max)(most_ - size(), reserve);
+        auto const room = (std::max)(most_ - (std::min)(most_, size()), reserve);
         return page_request{&lane, lane.cursor, until, (std::min)(page_size, room), false};
     }
 
@@ -184,12 +183,20 @@ class alarm_window {
     /// The instant at which the next page of `lane` should be read; none where nothing lies behind what it has read.
     std::optional<time_point> next_read(Lane const& lane) const {
         if (!lane.runnable || !lane.beyond) return std::nullopt;
+        if (!wants_more(lane)) return std::nullopt; // what is in memory comes first: its own alarms say when
         return saturating_add(*lane.beyond, -length_ / 2);
     }
 
     std::size_t size() const { return wheel_.size() + due_.size(); }
 
   private:
+    /// Whether a page is worth reading: not while there is plenty, and not for a few places in a memory that is nearly
+    /// full, for then most of each page would be read in vain.
+    bool wants_more(Lane const& lane) const {
+        if (lane.in_memory == 0) return size() < most_ || lane.complete;
+        return lane.in_memory <= page_size / 2 && size() <= most_ - most_ / 4;
+    }
+
     void enqueue(due_task task) {
         ++task.lane->queued;
         due_.push(class_of(task.lane->lane), task);

@@ -452,6 +452,7 @@ class engine {
             next = next_turn(duration{0});
             for (auto const* lane : lanes_) next = earlier(next, window_.next_read(*lane));
             next = earlier(next, next_deadline_);
+            if (next) next = (std::max)(*next, now);
         }
         turn_planned_at_ = next.value_or((time_point::max)());
         return next;

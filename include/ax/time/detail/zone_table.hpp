@@ -9,16 +9,13 @@
 
 #include <cctz/time_zone.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ax::detail {
 
@@ -92,35 +89,47 @@ inline std::int64_t last_offset_change(cctz::time_zone const& zone, std::int64_t
     return beginning_of_time;
 }
 
-/// A table with the memory that it points to.
+/// A table with what it points to. Bare arrays: this header is part of every other one, and a vector costs each compile
+/// more than they do.
 struct owned_zone_table {
     std::string name;
     cctz::time_zone source;
-    std::vector<offset_period> periods;
-    std::vector<std::uint16_t> buckets;
+    owned_zone_table const* next; // in the list of all
+    std::uint16_t buckets[zone_table::bucket_count]{};
     zone_table table{};
 
-    owned_zone_table(std::string zone_name, cctz::time_zone zone) : name(std::move(zone_name)), source(zone) {
-        auto const first = last_offset_change(source, zone_table::covered_from);
-        auto const offset = cctz_offset(source, zone_table::covered_from);
-        periods.push_back({first, offset, first == beginning_of_time ? offset : cctz_offset(source, first - 1)});
-        while (periods.back().begin < zone_table::covered_until) {
-            auto const at = next_offset_change(source, (std::max)(periods.back().begin, zone_table::covered_from));
-            periods.push_back(
-                {at, at == end_of_time ? periods.back().offset : cctz_offset(source, at), periods.back().offset});
-        }
-        auto const count = periods.size() - 1;
+    owned_zone_table(std::string zone_name, cctz::time_zone const& zone, owned_zone_table const* following)
+        : name(std::move(zone_name)), source(zone), next(following) {
+        auto const first = first_period();
+        std::size_t count = 0;
+        for (auto p = first; p.begin < zone_table::covered_until; p = period_after(p)) ++count;
+        auto* const periods = new offset_period[count + 1]; // for ever, like the table
+        periods[0] = first;
+        for (std::size_t i = 0; i < count; ++i) periods[i + 1] = period_after(periods[i]);
         std::size_t index = 0;
         for (std::size_t i = 0; i < zone_table::bucket_count; ++i) {
             auto const at = zone_table::covered_from + static_cast<std::int64_t>(i << zone_table::bucket_bits);
             while (index + 1 < count && periods[index + 1].begin <= at) ++index;
-            buckets.push_back(static_cast<std::uint16_t>(index));
+            buckets[i] = static_cast<std::uint16_t>(index);
         }
-        table = {name, periods.data(), count, buckets.data(), &source};
+        table = {name, periods, count, buckets, &source};
     }
 
     owned_zone_table(owned_zone_table const&) = delete;
     owned_zone_table& operator=(owned_zone_table const&) = delete;
+
+  private:
+    offset_period first_period() const {
+        auto const begin = last_offset_change(source, zone_table::covered_from);
+        auto const offset = cctz_offset(source, zone_table::covered_from);
+        return {begin, offset, begin == beginning_of_time ? offset : cctz_offset(source, begin - 1)};
+    }
+
+    offset_period period_after(offset_period const& p) const {
+        auto const from = p.begin > zone_table::covered_from ? p.begin : zone_table::covered_from;
+        auto const begin = next_offset_change(source, from);
+        return {begin, begin == end_of_time ? p.offset : cctz_offset(source, begin), p.offset};
+    }
 };
 
 /// Whether `name` can be one of the zone database. The loader would take more: paths, the machine's own zone, offsets
@@ -153,19 +162,19 @@ inline zone_table const& find_zone(std::string_view name) {
 
     struct registry {
         std::mutex mutex;
-        std::vector<std::unique_ptr<owned_zone_table>> tables;
+        owned_zone_table const* first = nullptr;
     };
     static registry& known = *new registry; // never destroyed: zones are used by objects of static lifetime too
     std::lock_guard const lock(known.mutex);
-    for (auto const& entry : known.tables)
+    for (auto const* entry = known.first; entry != nullptr; entry = entry->next)
         if (entry->name == name) return entry->table;
 
     std::string text(name);
     cctz::time_zone zone;
     if (!cctz::load_time_zone(text, &zone))
         throw error(errc::invalid_argument, "time zone \"" + text + "\" is unknown");
-    known.tables.push_back(std::make_unique<owned_zone_table>(std::move(text), zone));
-    return known.tables.back()->table;
+    known.first = new owned_zone_table(std::move(text), zone, known.first);
+    return known.first->table;
 }
 
 /// The period that holds `t`, and its end.
