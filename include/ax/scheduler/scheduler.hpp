@@ -319,8 +319,8 @@ class scheduler {
         polled_ = true;
         engine_.recover();
         polling const pinned{*this, now};
-        if (last_sweep_ > now.value() || now.value() - last_sweep_ >= std::chrono::seconds{1}) {
-            last_sweep_ = now;
+        if (!last_sweep_ || *last_sweep_ > now.value() || now.value() - *last_sweep_ >= std::chrono::seconds{1}) {
+            last_sweep_ = now.value();
             engine_.sweep_soon();
         }
         engine_.turn();
@@ -488,8 +488,8 @@ class scheduler {
     std::atomic<bool> threaded_{false};
     bool polled_ = false;
     std::atomic<bool> in_poll_{false};
-    time_point last_sweep_ = (time_point::min)();
-    std::atomic<std::size_t> posted_{0}; ///< counted for poll()
+    std::optional<time_point> last_sweep_; ///< by poll()
+    std::atomic<std::size_t> posted_{0};   ///< counted for poll()
     std::vector<attempt_ptr> to_run_here_;
     unique_function<void()> wake_host_;
 };
