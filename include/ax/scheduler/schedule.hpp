@@ -143,8 +143,11 @@ class basic_recurrence {
         std::uint64_t missed = 0; ///< how many came before it and after the cursor
     };
 
+    static constexpr std::uint64_t most_counted = 10'000;
+
     /// Where the cursor stands at `next` and it is `now`: what is due, late ones counted. `next` is not after `now`.
-    /// Complexity: O(1) for a rate; for a calendar one search for each missed occurrence, at most a million.
+    /// Complexity: O(1) for a rate; for a calendar one search for each missed occurrence, of which at most
+    /// `most_counted` are counted.
     due latest(time_point next, time_point now) const {
         if (kind_ == kind::rate) {
             auto const missed = (now - next) / step_;
@@ -152,11 +155,12 @@ class basic_recurrence {
         }
         due found{next, 0};
         if (kind_ != kind::calendar) return found;
-        while (found.missed != 1'000'000) {
-            auto const later = cron_->next(found.nominal);
-            if (!later || *later > now) break;
-            found = {*later, found.missed + 1};
-        }
+        auto const last = cron_->prev(now + duration{1});
+        if (!last || *last <= next) return found;
+        found.nominal = *last;
+        for (std::optional<time_point> passed = next; passed && *passed < *last && found.missed != most_counted;
+             passed = cron_->next(*passed))
+            ++found.missed;
         return found;
     }
 

@@ -96,7 +96,7 @@ class scheduler {
     /// @param store   Taken over.
     /// @param chosen  See options. Errors: invalid_argument names the member that is wrong.
     template <class C = Clock> // a template, for Clang 14 instantiates members whose constraints do not hold
-        requires(std::same_as<C, system_clock> && own_pool)
+        requires(std::same_as<C, system_clock>&& own_pool)
     explicit scheduler(Storage store, ax::options chosen = {})
         : scheduler(std::move(store), std::move(chosen), machine_clock) {}
 
@@ -136,9 +136,10 @@ class scheduler {
         engine_.add_handler(type.name, wrap<Payload>(std::string(type.name), std::forward<Work>(work)), std::move(how));
     }
 
-    /// Registers all that AX_TASK and AX_CRON have declared. Returns how many.
+    /// Registers all that AX_TASK and AX_CRON have declared. Returns how many; 0 where that has been done before.
     std::size_t adopt_registered() {
         std::size_t adopted = 0;
+        if (std::exchange(adopted_, true)) return 0;
         for (auto const* one = detail::registered_handler::first(); one != nullptr; one = one->next, ++adopted) {
             engine_.add_handler(one->name, one->call, {});
             if (!one->cron.empty()) engine_.declare(one->name, cron{std::string(one->cron)}, one->name, {});
@@ -362,6 +363,25 @@ class scheduler {
         polling& operator=(polling const&) = delete;
     };
 
+    /// What the executor gets. One that is dropped without being called gives its worker back.
+    struct posted_work {
+        scheduler* owner;
+        attempt_ptr what;
+
+        posted_work(scheduler* s, attempt_ptr one) noexcept : owner(s), what(std::move(one)) {}
+        posted_work(posted_work&&) noexcept = default;
+        posted_work& operator=(posted_work&&) = delete;
+        ~posted_work() {
+            if (what) owner->engine_.dropped(what);
+        }
+
+        void operator()() {
+            auto const mine = std::move(what);
+            what = nullptr;
+            if (mine->begin()) owner->engine_.run(mine, own_pool);
+        }
+    };
+
     void connect() {
         engine_.on_nudge_turn = [this] { threaded_ ? turn_waker_.wake() : wake_host(); };
         engine_.on_nudge_pump = [this] { threaded_ ? pump_waker_.wake() : wake_host(); };
@@ -369,7 +389,11 @@ class scheduler {
     }
 
     void wake_host() {
-        if (wake_host_ && !in_poll_) wake_host_();
+        if (!wake_host_ || in_poll_) return;
+        try {
+            wake_host_();
+        } catch (...) { // what was asked for has been done, whatever the host's loop says
+        }
     }
 
     void post(attempt_ptr one) {
@@ -380,9 +404,7 @@ class scheduler {
         }
         // A host's executor may keep the call for longer than this object lives: whether the engine may be touched is
         // decided by the attempt itself, which a stop takes back.
-        executor_->execute([this, one = std::move(one)]() mutable {
-            if (one->begin()) engine_.run(std::move(one), own_pool);
-        });
+        executor_->execute(posted_work{this, std::move(one)});
         posted_.fetch_add(1);
     }
 
@@ -487,6 +509,7 @@ class scheduler {
     std::atomic<bool> quit_{false};
     std::atomic<bool> threaded_{false};
     bool polled_ = false;
+    bool adopted_ = false;
     std::atomic<bool> in_poll_{false};
     std::optional<time_point> last_sweep_; ///< by poll()
     std::atomic<std::size_t> posted_{0};   ///< counted for poll()

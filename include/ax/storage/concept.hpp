@@ -179,7 +179,8 @@ struct type_info {
 ///  8. failed raises failures, snoozed raises snoozes, interrupted and held raise interruptions, released takes the
 ///     attempt back: it uses up nothing. With `relaxed` order a failed or snoozed task goes behind, with `strict` it
 ///     keeps its place. Every end but released forgets unclean ends.
-///  9. reclaim() takes all that other nodes hold: it runs again, waits for a person where its claim said so, or is dead
+///  9. reclaim() takes all that other nodes hold: it runs again, waits for a person where it had started and its
+///     claim said so, or is dead
 ///     where it was the `poison_after`-th death of the process in a lonely run of it.
 /// 10. cancel() ends what waits (created, ready, failed), held and blocked ones too. retry() makes dead and cancelled
 ///     tasks ready at once, with their failures and a deadline that has passed forgotten, and lets a held one go.

@@ -371,6 +371,7 @@ inline reclaim_answer memory_storage::writer::reclaim(reclaim_terms const& terms
 
 inline void memory_storage::writer::reclaim_one(row& lost, reclaim_terms const& terms, reclaim_answer& answer) {
     auto attempt = present_attempt(lost.task);
+    bool const may_have_run = lost.task.state == task_state::running;
     tables_.change(lost, [&](task_record& task) {
         ++task.interruptions;
         ++task.unclean_ends;
@@ -383,7 +384,7 @@ inline void memory_storage::writer::reclaim_one(row& lost, reclaim_terms const& 
         } else {
             enter(task, task_state::ready, terms.now);
             task.last_error = "the process ended while this attempt was in flight";
-            task.held = task.hold_on_interrupt;
+            task.held = task.hold_on_interrupt && may_have_run;
             ++(task.held ? answer.held : answer.reclaimed);
         }
         task.lonely = false;
@@ -423,6 +424,7 @@ inline change memory_storage::writer::retry(task_id id, time_point now) {
                 task.unclean_ends = 0;
                 task.lonely_deaths = 0;
                 task.finished.reset();
+                task.first_started.reset();
                 task.blocked = !task.route_key.empty(); // until it has been seen to be the first
                 if (task.deadline && *task.deadline <= now) task.deadline.reset();
             });

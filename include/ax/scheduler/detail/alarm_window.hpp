@@ -51,7 +51,9 @@ class alarm_window {
 
     static constexpr std::size_t page_size = 4096;
     static constexpr std::size_t sweep_size = 256;
-    static constexpr std::size_t reserve = 64; ///< due ids of one lane for which there is room when memory is full
+    /// The ids for which every lane has room, however full the memory is: so no flood in one lane keeps another from
+    /// being read, and the memory holds at most `most` ids and this many for each lane.
+    static constexpr std::size_t reserve = 64;
     static constexpr task_id behind_all{static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)())};
 
     alarm_window(time_point now, duration length, std::size_t most, std::array<std::size_t, priority_classes> weights)
@@ -70,8 +72,7 @@ class alarm_window {
             lane.beyond = (std::min)(lane.beyond.value_or(a.run_at), a.run_at);
             return;
         }
-        bool const urgent = a.run_at <= horizon && lane.queued < reserve; // a full memory keeps no due task waiting
-        if (size() >= most_ && !urgent) {
+        if (size() >= most_ && lane.in_memory >= reserve) {
             lane.truncated_at = (std::min)(lane.truncated_at.value_or(a.run_at), a.run_at);
             if (lane.loading_until == (time_point::min)()) truncate(lane);
             return;
@@ -193,7 +194,7 @@ class alarm_window {
     /// Whether a page is worth reading: not while there is plenty, and not for a few places in a memory that is nearly
     /// full, for then most of each page would be read in vain.
     bool wants_more(Lane const& lane) const {
-        if (lane.in_memory == 0) return size() < most_ || lane.complete;
+        if (lane.in_memory < reserve / 2) return true;
         return lane.in_memory <= page_size / 2 && size() <= most_ - most_ / 4;
     }
 

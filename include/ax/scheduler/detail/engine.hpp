@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// All that a scheduler does, without the threads that do it. Four steps, each called by whoever drives:
+// All that a scheduler does, without the threads that do it. It does four steps, called by whoever drives:
 //
-//   turn()     moves what became due out of the wheels: ids into the queue of due ids, attempts to their start
-//   pump()     one exchange with the storage, in one commit: outcomes in, claims out; and the reads that fill the
-//   window dispatch() hands started attempts to the executor run()      calls one handler (on the executor) and leaves
-//   the outcome for the next pump()
+//  - turn() moves what became due out of the wheels: ids to the queue of due ids, attempts to their start.
+//  - pump() is one exchange with the storage, in one commit: outcomes in, claims out. It also reads what fills the
+//  window.
+//  - dispatch() hands attempts that may start to the executor.
+//  - run() calls one handler, on the executor, and leaves the outcome for the next pump().
 //
 // A threaded scheduler has one thread for turn() and one for pump(); a polled one calls them in turn. One mutex guards
 // the memory; it is never held while the storage, a handler or an observer is called.
@@ -208,6 +209,7 @@ class engine {
     void pause(std::string_view type, bool yes) {
         check_text(type, "task type", longest_name, false);
         auto const number = number_of(type);
+        std::lock_guard const in_order{pause_mutex_}; // what memory does is what was stored last
         transact([&](writer& w) { w.pause(number, yes); });
         std::vector<attempt_ptr> revoked;
         {
@@ -272,7 +274,8 @@ class engine {
                 return cancel_answer::stop_requested;
             }
             if (held.revoked) {
-                settle_revoked({held.revoked}, attempt_outcome::cancelled, [](writer&) {});
+                settle_revoked({held.revoked}, attempt_outcome::released, // it never started: no attempt is counted
+                               [&](writer& w) { w.cancel(id, times_.reached()); });
                 run_ended({id});
                 return cancel_answer::cancelled;
             }
@@ -284,9 +287,12 @@ class engine {
                 return cancel_answer::cancelled;
             }
             if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
-            if (claimed_meanwhile(id, made)) continue;
-            if (is_terminal(made.state) || !recover()) return cancel_answer::too_late;
-            // It is an earlier run's, which is not to be taken for an end: now it is taken over.
+            if (is_terminal(made.state)) return cancel_answer::too_late;
+            if (claimed_meanwhile(id, made) || recover())
+                continue; // ours; or an earlier run's, which is taken over now
+            auto const now_is = store_.find(id);
+            if (!now_is || is_active(now_is->state)) return cancel_answer::too_late; // somebody else's
+            // Its attempt ended between two looks at it: it waits again, or is over.
         }
     }
 
@@ -461,6 +467,7 @@ class engine {
     /// One exchange with the storage. Returns whether it moved anything. Errors of the storage are kept for health(),
     /// and nothing is lost: what could not be recorded is recorded by a later pump().
     bool pump() {
+        mark_pumping const mark{this};
         batch b;
         std::vector<pending_event> events;
         {
@@ -506,6 +513,18 @@ class engine {
                 flight_.not_posted(mine);
             }
         }
+    }
+
+    /// The executor dropped what it was handed. Where the attempt was taken back before, this object may be gone.
+    void dropped(attempt_ptr const& mine) noexcept {
+        if (!mine->begin()) return;
+        {
+            std::lock_guard const guard{mutex_};
+            mine->begun.store(false);
+            flight_.not_posted(mine);
+            nudge_pump_ = true;
+        }
+        flush();
     }
 
     /// Calls the handler of an attempt that dispatch() posted. On the executor's thread.
@@ -581,9 +600,9 @@ class engine {
     }
 
     /// Waits, at most for `limit`, until no more than `left` handlers run.
-    bool wait_idle(std::chrono::nanoseconds limit, std::size_t left) {
+    bool wait_idle(duration limit, std::size_t left) {
         std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, limit, [&] { return flight_.running() <= left; });
+        return settled_.wait_for(lock, bounded(limit), [&] { return flight_.running() <= left; });
     }
 
     /// Waits until no thread is inside of run() any more.
@@ -593,15 +612,28 @@ class engine {
     }
 
     /// Waits until the task is in flight no more; false where `limit` passed first.
-    bool wait_not_in_flight(task_id id, std::chrono::nanoseconds limit) {
-        std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, limit, [&] { return !flight_.contains(id); });
+    bool wait_not_in_flight(task_id id, duration limit) {
+        auto const end = saturating_add(time_point{times_.steady()}, limit);
+        for (;;) {
+            std::unique_lock lock{mutex_};
+            if (!flight_.contains(id)) return true;
+            auto const left = end - time_point{times_.steady()};
+            if (left <= duration{0}) return false;
+            auto const gone = [&] { return !flight_.contains(id); };
+            if (threaded_) {
+                if (settled_.wait_for(lock, bounded(left), gone)) return true;
+            } else { // nobody else may store the outcome
+                if (settled_.wait_for(lock, (std::min)(left, duration{20}), gone)) return true;
+                lock.unlock();
+                pump();
+            }
+        }
     }
 
     /// Waits, at most for `limit`, until every outcome is stored.
-    bool wait_settled(std::chrono::nanoseconds limit) {
+    bool wait_settled(duration limit) {
         std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, limit, [&] { return outbox_.size() == 0; });
+        return settled_.wait_for(lock, bounded(limit), [&] { return outbox_.open() == 0; });
     }
 
     // ---------------------------------------------------------------- for the driver
@@ -621,10 +653,10 @@ class engine {
         times_.release();
     }
 
-    /// True while outcomes wait for the storage.
+    /// True while outcomes wait for the storage that it may still take.
     bool unsettled() const {
         std::lock_guard const guard{mutex_};
-        return outbox_.size() != 0;
+        return outbox_.open() != 0;
     }
 
     bool pump_has_work() const {
@@ -662,6 +694,7 @@ class engine {
         std::vector<due_task> drawn;
         std::vector<schedule_step> steps;
         bool sweep = false;
+        bool alone = false; ///< one thing only, to find out what it is that cannot be stored
 
         settlement settled;
         claim_answer claims;
@@ -671,6 +704,17 @@ class engine {
         std::vector<task_id> doubted;     ///< not claimable after a claim of which it is not known whether it was made
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
+    };
+
+    /// The engine whose pump() runs on this thread, if any.
+    static inline thread_local engine const* pumping_here = nullptr;
+
+    struct mark_pumping {
+        engine const* const outer;
+        explicit mark_pumping(engine const* mine) : outer(std::exchange(pumping_here, mine)) {}
+        ~mark_pumping() { pumping_here = outer; }
+        mark_pumping(mark_pumping const&) = delete;
+        mark_pumping& operator=(mark_pumping const&) = delete;
     };
 
     /// Counts a submit among those under way, and waits for room first.
@@ -707,6 +751,9 @@ class engine {
     };
 
     // ---------------------------------------------------------------- small parts
+
+    /// A wait that the clock of a condition variable can hold.
+    static duration bounded(duration limit) { return (std::min)(limit, duration{std::chrono::hours{24 * 365}}); }
 
     commit how_durable() const {
         return settings_.durability == durability::power_loss ? commit::durable : commit::lazy;
@@ -867,11 +914,15 @@ class engine {
             if (mine && mine->status == attempt_status::ended && failures_ != 0)
                 throw error(errc::unavailable,
                             "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
-            if (!threaded_ && !outbox_.empty()) { // on the way by the hands of this very thread
+            bool const by_me = !threaded_ || pumping_here == this; // on the way by the hands of this very thread
+            if (by_me && !outbox_.empty()) {
                 lock.unlock();
                 pump();
                 continue;
             }
+            if (pumping_here == this)
+                throw error(errc::unavailable, "task " + std::to_string(to_number(id)) +
+                                                   ": an observer asked while its claim or outcome was on the way");
             settled_.wait_for(lock, std::chrono::milliseconds{20}, [&] { return !flight_.contains(id); });
         }
     }
@@ -920,9 +971,11 @@ class engine {
             flush();
             throw;
         }
+        std::vector<attempt_ptr> dead; // destroyed without the lock
         {
             std::lock_guard const guard{mutex_};
             for (auto const& mine : revoked) leave_flight(*mine);
+            dead = flight_.take_dead();
             nudge_turn_ = nudge_pump_ = true; // a worker, or room for a claim, may be free
             arm(settled.due);
         }
@@ -993,11 +1046,26 @@ class engine {
         if (expired) {
             done.end.outcome = attempt_outcome::expired;
             done.end.error = "deadline passed";
+        } else if (!start_is_stored(*mine)) {
+            done.end.outcome = attempt_outcome::released;
         } else {
             done.end = handler_call{*mine, times_, settings_.payload_limit, jitter}();
             done.end.started = mine->started;
         }
         return true;
+    }
+
+    /// A handler that must not run twice is called only once the store knows that it was: after a crash, what had
+    /// started waits for a person, and what had not runs. False where the store could not be told.
+    bool start_is_stored(Attempt const& mine) {
+        if (!mine.record.hold_on_interrupt) return true;
+        start_mark const mark{mine.record.id, mine.record.fence, mine.started};
+        try {
+            store_.transact(commit::lazy, [&](writer& w) { w.start({&mark, 1}, times_.reached()); });
+            return true;
+        } catch (error const&) {
+            return false;
+        }
     }
 
     /// Fills in the rest of an outcome, and frees the worker.
@@ -1021,22 +1089,44 @@ class engine {
     bool backing_off() const { return failures_ != 0 && times_.steady() < retry_storage_at_; }
 
     bool pump_has_work(time_point now) const {
-        return !outbox_.empty() || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
+        return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
                (next_deadline_ && *next_deadline_ <= now) ||
                (!stopping_ && (window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 
+    /// What cannot be stored must not stand in the way of the rest: after a commit that failed for another reason than
+    /// a storage that is away, what it carried goes by itself, one thing at a time and each kind in turn.
+    void collect_one(batch& b, time_point now) {
+        --alone_;
+        b.alone = true;
+        for (int tries = 0; tries != 3 && b.empty(); ++tries) {
+            auto const kind = next_kind_++ % 3;
+            if (kind == 0) b.ended = outbox_.take(1);
+            if (stopping_) continue;
+            if (kind == 1) b.steps = timetable_.take_steps(now, 1);
+            if (kind == 2) draw(b, 1);
+        }
+    }
+
     void collect(batch& b, time_point now) {
-        b.ended = outbox_.take();
+        if (alone_ != 0) return collect_one(b, now);
+        b.ended = outbox_.take((std::numeric_limits<std::size_t>::max)());
         for (auto& mine : std::exchange(to_note_, {}))
             if (mine->status == attempt_status::running) b.noted.push_back(std::move(mine));
         b.sweep = std::exchange(must_sweep_, false) || (next_deadline_ && *next_deadline_ <= now);
         if (stopping_) return;
-        b.steps = timetable_.take_steps(now);
+        b.steps = timetable_.take_steps(now, (std::numeric_limits<std::size_t>::max)());
+        draw(b, (std::numeric_limits<std::size_t>::max)());
+    }
+
+    /// Draws due tasks to be claimed, as many as there is room for.
+    void draw(batch& b, std::size_t most) {
         auto open = flight_.open_classes();
         std::array<std::size_t, priority_classes> room{};
         for (std::size_t i = 0; i != priority_classes; ++i) room[i] = flight_.room(static_cast<priority_class>(i));
-        while (auto const task = window_.draw(open)) {
+        while (b.drawn.size() != most) {
+            auto const task = window_.draw(open);
+            if (!task) break;
             if (!flight_.reserve(task->id)) continue; // in flight here already
             auto const c = static_cast<std::size_t>(class_of(task->lane->lane));
             open[c] = --room[c] != 0;
@@ -1171,6 +1261,7 @@ class engine {
         std::vector<page_request> requests;
         {
             std::lock_guard const guard{mutex_};
+            if (stopping_) must_load_ = false;
             if (stopping_ || !recovered_) return false;
             must_load_ = false;
             auto const now = times_.reached();
@@ -1249,15 +1340,23 @@ class engine {
     /// The storage failed: all that the batch held is kept, and the storage is asked again after a pause that grows.
     void storage_failed(batch& b, error const& e, std::vector<pending_event>& events) {
         std::lock_guard const guard{mutex_};
-        outbox_.put_back(b.ended, e);
+        bool const passes = e.transient() || e.kind() == errc::outcome_unknown;
+        if (!passes && !b.alone)
+            alone_ = (std::min)(3 * (b.ended.size() + b.steps.size() + b.drawn.size()) + 3, std::size_t{10'000});
+        bool const guilty = !passes && b.alone;
+        if (guilty && !b.ended.empty())
+            outbox_.refused(b.ended, e);
+        else
+            outbox_.put_back(b.ended);
         if (e.kind() == errc::outcome_unknown) read_anew();
         to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
         for (auto const& task : b.drawn) {
             flight_.give_up(task.id);
+            if (guilty) continue; // the next sweep finds it again
             window_.requeue(task);
             if (e.kind() == errc::outcome_unknown) doubtful_.insert(task.id);
         }
-        for (auto const& step : b.steps) timetable_.again(step.name);
+        for (auto const& step : b.steps) guilty ? timetable_.set_aside(step.name) : timetable_.again(step.name);
         must_sweep_ = must_sweep_ || b.sweep;
         if (failures_ == 0 || failure_ != e.what())
             note(events, event_kind::storage_down, nullptr, times_.reached()).text = e.what();
@@ -1294,6 +1393,7 @@ class engine {
     node_id const self_;
 
     std::mutex recover_mutex_;
+    std::mutex pause_mutex_;          ///< one pause() or resume() at a time
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
@@ -1321,6 +1421,8 @@ class engine {
     std::optional<time_point> next_deadline_;
     reclaim_answer recovery_;
 
+    std::size_t alone_ = 0;     ///< how many commits carry one thing only
+    std::size_t next_kind_ = 0; ///< of what the next of them carries
     bool nudge_turn_ = false;
     bool nudge_pump_ = false;
     time_point turn_planned_at_ = (time_point::min)(); ///< when the one who turns looks next, by itself

@@ -106,7 +106,10 @@ class flight {
             auto next = queue_.pop();
             if (!next) break;
             auto& mine = **next;
-            if (mine.status != attempt_status::queued) continue; // taken back meanwhile
+            if (mine.status != attempt_status::queued) { // taken back meanwhile
+                if (dead_in_queue_ != 0) --dead_in_queue_;
+                continue;
+            }
             mine.status = attempt_status::posted;
             --claimed_[index(mine)];
             ++running_;
@@ -169,7 +172,8 @@ class flight {
         } else {
             --claimed_[index(mine)];
         }
-        mine.status = attempt_status::ended; // where it is queued, it is passed over
+        if (mine.status == attempt_status::queued) ++dead_in_queue_; // it is passed over; see take_dead()
+        mine.status = attempt_status::ended;
         drop_alarms(mine);
         return true;
     }
@@ -180,6 +184,14 @@ class flight {
         for (auto const& [id, mine] : tasks_)
             if (mine && unstarted(*mine) && wanted(*mine) && revoke(*mine)) revoked.push_back(mine);
         return revoked;
+    }
+
+    /// The revoked ones that still stand in the queue, once they outnumber the others there: a caller that holds a lock
+    /// lets them go after it.
+    std::vector<attempt_ptr> take_dead() {
+        if (dead_in_queue_ * 2 <= queue_.size()) return {};
+        dead_in_queue_ = 0;
+        return queue_.remove_if([](attempt_ptr const& one) { return one->status != attempt_status::queued; });
     }
 
     // ---------------------------------------------------------------- leaving
@@ -319,6 +331,7 @@ class flight {
     std::size_t workers_;
     std::size_t most_claimed_;
     std::array<std::size_t, priority_classes> claimed_{}; ///< waiting or queued
+    std::size_t dead_in_queue_ = 0;                       ///< revoked, and still standing in the queue
     std::size_t running_ = 0;                             ///< posted or running
 };
 

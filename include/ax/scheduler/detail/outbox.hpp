@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,8 +24,7 @@ struct finished {
     std::size_t tries = 0;              ///< commits that failed with it aboard alone
 };
 
-/// Outcomes on their way to the storage. They travel together; where that fails for another reason than a storage that
-/// is away, each travels alone until the one that spoils the commit is known and has been changed into a failure.
+/// Outcomes on their way to the storage.
 /// Threads: none of its own; the caller's mutex guards it.
 template <class Attempt>
 class outbox {
@@ -37,18 +35,17 @@ class outbox {
 
     bool empty() const noexcept { return waiting_.empty(); }
 
-    /// How many are waiting or under way.
-    std::size_t size() const noexcept { return waiting_.size() + under_way_; }
+    /// How many are waiting, under way, or kept back.
+    std::size_t size() const noexcept { return waiting_.size() + under_way_ + kept_back_.size(); }
 
-    std::vector<finished_attempt> take() {
+    /// How many are waiting or under way: those that a commit may still take.
+    std::size_t open() const noexcept { return waiting_.size() + under_way_; }
+
+    std::vector<finished_attempt> take(std::size_t most) {
         std::vector<finished_attempt> taken;
-        if (one_by_one_ && waiting_.size() > 1) {
+        while (!waiting_.empty() && taken.size() != most) {
             taken.push_back(std::move(waiting_.front()));
             waiting_.pop_front();
-        } else {
-            taken.assign(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.end()));
-            waiting_.clear();
-            one_by_one_ = false;
         }
         under_way_ += taken.size();
         return taken;
@@ -56,25 +53,36 @@ class outbox {
 
     void stored(std::size_t count) noexcept { under_way_ -= count; }
 
-    /// They could not be stored, for the reason `e`.
-    void put_back(std::vector<finished_attempt>& taken, error const& e) {
+    /// They could not be stored, for a reason that passes.
+    void put_back(std::vector<finished_attempt>& taken) {
         under_way_ -= taken.size();
-        if (!e.transient() && taken.size() > 1) one_by_one_ = true;
-        for (auto& one : taken) {
-            if (!e.transient() && taken.size() == 1 && ++one.tries >= 3 && !one.follow_ups.empty()) {
-                one.follow_ups.clear(); // what it would submit is refused, whatever is tried
-                one.end.outcome = attempt_outcome::exhausted;
-                one.end.error = bounded_text(std::string("its follow-ups cannot be stored: ") + e.what(), 4096);
-            }
+        for (auto& one : taken) waiting_.push_back(std::move(one));
+        taken.clear();
+    }
+
+    /// One could not be stored, alone, and not because the storage is away. After three times its follow-ups are given
+    /// up, and it counts as failed; where it has none it is kept back: the task stays claimed until the next start, and
+    /// harms no other.
+    void refused(std::vector<finished_attempt>& taken, error const& e) {
+        auto& one = taken.front();
+        if (++one.tries < 3) return put_back(taken);
+        --under_way_;
+        if (!one.follow_ups.empty()) {
+            one.follow_ups.clear();
+            one.tries = 0;
+            one.end.outcome = attempt_outcome::exhausted;
+            one.end.error = bounded_text(std::string("its follow-ups cannot be stored: ") + e.what(), 4096);
             waiting_.push_back(std::move(one));
+        } else {
+            kept_back_.push_back(std::move(one));
         }
         taken.clear();
     }
 
   private:
     std::deque<finished_attempt> waiting_;
+    std::vector<finished_attempt> kept_back_;
     std::size_t under_way_ = 0;
-    bool one_by_one_ = false;
 };
 
 /// An event to be sent once no lock is held.

@@ -45,6 +45,7 @@ class timetable {
         auto const place = known != places_.end() ? known->second : ++last_place_;
         if (known == places_.end()) places_.emplace(record.name, place);
         auto& p = entries_[place];
+        if (record.created == p.record.created && record.version < p.record.version) return; // older than what is known
         if (!p.how || p.record.spec != record.spec) {
             p.how.reset();
             try {
@@ -74,9 +75,15 @@ class timetable {
     bool any_due() const { return !due_.empty(); }
 
     /// The steps of all that are due: the cursor moves on, and one occurrence stands for all that were missed.
-    std::vector<schedule_step> take_steps(time_point now) {
+    /// @param most  How many at the most; the others stay due.
+    std::vector<schedule_step> take_steps(time_point now, std::size_t most) {
         std::vector<schedule_step> steps;
-        for (auto const place : std::exchange(due_, {})) {
+        auto taken = std::exchange(due_, {});
+        if (taken.size() > most) {
+            due_.assign(taken.begin() + static_cast<std::ptrdiff_t>(most), taken.end());
+            taken.resize(most);
+        }
+        for (auto const place : taken) {
             auto const found = entries_.find(place);
             if (found == entries_.end() || !found->second.record.next) continue;
             auto const& p = found->second;
@@ -89,6 +96,11 @@ class timetable {
                 arm(place, found->second); // the clock went back meanwhile, or it was declared anew
         }
         return steps;
+    }
+
+    /// It cannot be stored whatever is tried: it fires no more until it is declared anew, and harms no other.
+    void set_aside(std::string_view name) {
+        if (auto const known = places_.find(name); known != places_.end()) entries_.at(known->second).how.reset();
     }
 
     /// A step could not be stored: the schedule is due again.

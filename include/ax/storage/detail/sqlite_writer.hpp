@@ -269,6 +269,7 @@ class sqlite_writer {
             task->unclean_ends = 0;
             task->lonely_deaths = 0;
             task->finished.reset();
+            task->first_started.reset();
             task->gate = task->route_key.empty() ? 0 : gate_blocked; // until it has been seen to be the first
             if (task->deadline && *task->deadline <= now) task->deadline.reset();
         } else if ((task->gate & gate_held) != 0) {
@@ -569,7 +570,8 @@ class sqlite_writer {
     void reclaim_one(task_id id, reclaim_terms const& terms, reclaim_answer& answer) {
         auto* const task = load(id);
         if (task == nullptr) return;
-        auto const started = task->state == task_state::running ? task->started : std::nullopt;
+        bool const may_have_run = task->state == task_state::running;
+        auto const started = may_have_run ? task->started : std::nullopt;
         ++task->interruptions;
         ++task->unclean_ends;
         if ((task->flags & flag_lonely) != 0) ++task->lonely_deaths;
@@ -581,7 +583,7 @@ class sqlite_writer {
             answer.poisoned.push_back(id);
         } else {
             task->enter(task_state::ready, terms.now);
-            bool const hold = (task->flags & flag_hold_on_interrupt) != 0;
+            bool const hold = may_have_run && (task->flags & flag_hold_on_interrupt) != 0;
             task->hold(hold);
             ++(hold ? answer.held : answer.reclaimed);
         }
