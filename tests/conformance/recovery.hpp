@@ -76,7 +76,7 @@ void recovery() {
     }
     SECTION("a task whose claim said so waits for a person") {
         auto const id = w.add();
-        w.take(id, t0, node_a, true);
+        w.start(w.take(id, t0, node_a, true), t0 + 1s);
         auto const answer = w.reclaim(t0 + 1min);
         CHECK(answer.reclaimed == 0);
         CHECK(answer.held == 1);
@@ -89,6 +89,15 @@ void recovery() {
         w.retry(id);
         w.take(id, t0 + 1min); // this claim does not say so
         CHECK(w.reclaim(t0 + 2min).reclaimed == 1);
+    }
+    SECTION("a task that had not started runs again, whatever its claim said") {
+        auto const id = w.add();
+        w.take(id, t0, node_a, true);
+        auto const answer = w.reclaim(t0 + 1min);
+        CHECK(answer.reclaimed == 1);
+        CHECK(answer.held == 0);
+        CHECK_FALSE(w.get(id).held);
+        CHECK(w.upcoming() == ids{id});
     }
     SECTION("deaths among others never poison") {
         auto const id = w.add();

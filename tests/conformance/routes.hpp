@@ -244,7 +244,7 @@ void routes() {
     SECTION("a reclaimed relaxed task that is held lets the others pass") {
         auto const a = w.add(w.task_of("r", route_ordering::relaxed));
         auto const b = w.add(w.task_of("r"));
-        w.take(a, t0, node_a, true);
+        w.start(w.take(a, t0, node_a, true), t0);
         CHECK(w.reclaim().held == 1);
         CHECK(w.upcoming() == ids{b});
         CHECK(blocked(a));

@@ -357,18 +357,13 @@ TEST_CASE("every policy comes back from its text", "[retry]") {
     for (int round = 0; round < 2'000; ++round) {
         auto p = retry::none();
         switch (random() % 4) {
-        case 0:
-            break;
-        case 1:
-            p = retry::fixed(delay());
-            break;
+        case 0: break;
+        case 1: p = retry::fixed(delay()); break;
         case 2:
             p = retry::exponential(delay());
             if (some()) p = p.factor(1.0 + static_cast<double>(random() >> 40) / 1'000.0);
             break;
-        default:
-            p = retry::list({delay(), delay(), delay()});
-            break;
+        default: p = retry::list({delay(), delay(), delay()}); break;
         }
         if (!(p == retry::none())) {
             if (some()) p = p.cap(delay() + 1ms);

@@ -309,3 +309,17 @@ TEST_CASE("cancel racing with the start: one truth for each task", "[scheduler][
     CHECK(truthful);
     CHECK(store.memory().check_invariants().empty());
 }
+
+TEST_CASE("a claim that is cancelled was no attempt", "[scheduler][cancel]") {
+    bench b;
+    queue_executor loop;
+    hosted tasks{b.store, b.settings, b.clock, loop};
+    tasks.on(probe, [] {});
+    auto const id = tasks.submit(probe).id;
+    tasks.poll(b.now());
+    REQUIRE(tasks.find(id)->state == task_state::dispatched);
+    CHECK(tasks.cancel(id) == cancel_outcome::cancelled);
+    CHECK(tasks.find(id)->state == task_state::cancelled);
+    CHECK(tasks.find(id)->attempts == 0);
+    CHECK(tasks.history(id).empty());
+}

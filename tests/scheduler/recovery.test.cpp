@@ -72,7 +72,7 @@ TEST_CASE("a task whose handler must not run twice waits for a person", "[schedu
         tasks.on(probe, [&] { ++runs; }, {.on_interrupt = ax::on_interrupt::hold});
     };
     auto const id = b->submit(probe).id;
-    claim_elsewhere(b.store, id, b.now(), true);
+    start_elsewhere(b.store, claim_elsewhere(b.store, id, b.now(), true), b.now());
     b.restart(prepare);
     b.run_for(24h);
     CHECK(runs == 0);
@@ -82,6 +82,28 @@ TEST_CASE("a task whose handler must not run twice waits for a person", "[schedu
     CHECK(b->retry(id) == change_outcome::done);
     CHECK(b.poll() == 1);
     CHECK(b.state(id) == task_state::succeeded);
+}
+
+TEST_CASE("a task whose handler must not run twice, and had not started, runs", "[scheduler][recovery]") {
+    bench b;
+    int runs = 0;
+    auto const id = b->submit(probe).id;
+    claim_elsewhere(b.store, id, b.now(), true);
+    b.restart([&](simulated& tasks) { tasks.on(probe, [&] { ++runs; }, {.on_interrupt = ax::on_interrupt::hold}); });
+    b.run_for(1min);
+    CHECK(runs == 1);
+    CHECK(b.state(id) == task_state::succeeded);
+}
+
+TEST_CASE("the store knows that a handler which must not run twice has started, before it is called",
+          "[scheduler][recovery]") {
+    bench b;
+    std::optional<task_state> stored;
+    b->on(probe, [&](ax::context& ctx) { stored = b.store.find(ctx.task().id)->state; },
+          {.on_interrupt = ax::on_interrupt::hold});
+    b->submit(probe);
+    b.poll();
+    CHECK(stored == task_state::running);
 }
 
 TEST_CASE("the claims of a scheduler say which handlers must not run twice", "[scheduler][recovery]") {

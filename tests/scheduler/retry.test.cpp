@@ -224,3 +224,22 @@ TEST_CASE("the total of a policy counts from the first attempt, also across a re
     CHECK(b.state(id) == task_state::dead);
     CHECK(b.get(id).attempts == 3);
 }
+
+TEST_CASE("a retry by hand starts the total time anew", "[scheduler][retry]") {
+    bench b;
+    int runs = 0;
+    b->on(probe,
+          [&] {
+              ++runs;
+              throw std::runtime_error("no");
+          },
+          {.retry = ax::retry::fixed(1s).total(10s)});
+    auto const id = b->submit(probe).id;
+    b.run_for(1min);
+    REQUIRE(b.state(id) == task_state::dead);
+    auto const before = runs;
+    b.run_for(1h);
+    REQUIRE(b->retry(id) == change_outcome::done);
+    b.run_for(1min);
+    CHECK(runs >= before + 5);
+}

@@ -25,7 +25,8 @@ TEST_CASE("a recurrence goes through its text and back", "[scheduler]") {
 }
 
 TEST_CASE("a text that is no recurrence is corrupt", "[scheduler]") {
-    for (std::string const text : {"", "every", "every x", "every 5 6", "cron", "cron klingon UTC * * * * *", "once 1e3"}) {
+    for (std::string const text :
+         {"", "every", "every x", "every 5 6", "cron", "cron klingon UTC * * * * *", "once 1e3"}) {
         CAPTURE(text);
         CHECK_THROWS_AS(recurrence::parse(text), ax::error);
     }
@@ -56,4 +57,14 @@ TEST_CASE("what would never or always be due is refused", "[scheduler]") {
     CHECK_THROWS_AS(recurrence{ax::after_each{0s}}, ax::error);
     CHECK_THROWS_WITH(recurrence{ax::cron{"0 0 30 2 *"}}, Catch::Matchers::Contains("0 0 30 2 *"));
     CHECK_THROWS_AS(recurrence{ax::once{ax::time_point{-1ms}}}, ax::error);
+}
+
+TEST_CASE("a calendar that was missed for long is made up for once, and the search is short", "[scheduler]") {
+    recurrence const each_second{ax::cron{"* * * * * *"}};
+    auto const month = start + 30 * 24h;
+    auto const due = each_second.latest(start, month);
+    CHECK(due.nominal == month);
+    CHECK(due.missed == recurrence::most_counted); // at least that many
+    CHECK(each_second.following(due.nominal) == month + 1s);
+    CHECK(each_second.latest(start, start + 9s).missed == 9);
 }

@@ -267,3 +267,66 @@ TEST_CASE("with threads, a storage that fails now and then loses nothing", "[sch
     CHECK(ended.reaches(300, 120s));
     CHECK(runs.value() == 300);
 }
+
+TEST_CASE("an outcome that cannot be stored, ever, stands in nobody's way", "[scheduler][storage]") {
+    bench b;
+    task_id bad{};
+    b->on(probe, [] {});
+    b->on(shipping, [](parcel const&) {});
+    bad = b->submit(probe).id;
+    b.store.hooks().before_settle = [&](std::span<ax::attempt_end const> ends) {
+        for (auto const& end : ends)
+            if (end.id == bad) throw ax::error(ax::errc::corrupt, "a row that makes no sense");
+    };
+    std::vector<task_id> good;
+    for (int i = 0; i != 20; ++i) good.push_back(b->submit(shipping, {i, ""}).id);
+    b.run_for(1min);
+    for (auto const id : good) CHECK(b.state(id) == task_state::succeeded);
+    auto const late = b->submit(shipping, {99, ""}).id;
+    b.run_for(1min);
+    CHECK(b.state(late) == task_state::succeeded);
+    CHECK(b->health().unsettled == 1);
+    CHECK(b.state(bad) == task_state::dispatched);
+
+    b.store.hooks() = {};
+    b.restart([](simulated& tasks) {
+        tasks.on(probe, [] {});
+        tasks.on(shipping, [](parcel const&) {});
+    });
+    b.run_for(1min);
+    CHECK(b.state(bad) == task_state::succeeded); // at least once, as for every end of the process
+}
+
+TEST_CASE("a claim that cannot be stored, ever, stands in nobody's way", "[scheduler][storage]") {
+    bench b;
+    task_id bad{};
+    b->on(probe, [] {});
+    b->on(shipping, [](parcel const&) {});
+    bad = b->submit(probe).id;
+    b.store.hooks().before_claim = [&](std::span<ax::claim_request const> requests) {
+        for (auto const& request : requests)
+            if (request.id == bad) throw ax::error(ax::errc::corrupt, "a row that makes no sense");
+    };
+    std::vector<task_id> good;
+    for (int i = 0; i != 20; ++i) good.push_back(b->submit(shipping, {i, ""}).id);
+    for (int i = 0; i != 120; ++i) b.poll_after(1s);
+    for (auto const id : good) CHECK(b.state(id) == task_state::succeeded);
+    CHECK(b.state(bad) == task_state::ready);
+}
+
+TEST_CASE("a schedule whose step cannot be stored, ever, stands in nobody's way", "[scheduler][storage]") {
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    b->on(shipping, [](parcel const&) {});
+    b->schedule("broken", ax::every{10s}, probe);
+    b.store.hooks().before_step = [] { throw ax::error(ax::errc::corrupt, "no such type"); };
+    auto const good = b->submit(shipping, {1, ""}, {.delay = 20s}).id;
+    b.run_for(1min);
+    CHECK(b.state(good) == task_state::succeeded);
+    CHECK(runs == 0);
+    b.store.hooks() = {};
+    b->schedule("broken", ax::every{5s}, probe); // declared anew
+    b.run_for(12s);
+    CHECK(runs == 2);
+}

@@ -24,14 +24,10 @@ struct door_table {
     static constexpr door initial[] = {door::closed};
     static constexpr std::string_view name(door d) {
         switch (d) {
-        case door::open:
-            return "open";
-        case door::closed:
-            return "closed";
-        case door::locked:
-            return "locked";
-        case door::broken:
-            return "broken";
+        case door::open: return "open";
+        case door::closed: return "closed";
+        case door::locked: return "locked";
+        case door::broken: return "broken";
         }
         return "?";
     }

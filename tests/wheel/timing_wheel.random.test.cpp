@@ -111,18 +111,10 @@ class comparison {
         auto const around = static_cast<std::int64_t>(below(3)) - 1;
         std::int64_t delta = static_cast<std::int64_t>(below(5'000));
         switch (below(12)) {
-        case 0:
-            delta = -static_cast<std::int64_t>(below(200));
-            break;
-        case 1:
-            delta = 0;
-            break;
-        case 2:
-            delta = edge + around;
-            break;
-        case 3:
-            delta = edge - (now.time_since_epoch().count() & (edge - 1)) + around;
-            break;
+        case 0: delta = -static_cast<std::int64_t>(below(200)); break;
+        case 1: delta = 0; break;
+        case 2: delta = edge + around; break;
+        case 3: delta = edge - (now.time_since_epoch().count() & (edge - 1)) + around; break;
         case 4:
             if (below(8) == 0) return (time_point::max)() - milliseconds{below(3)};
             if (below(8) == 0) return ax::latest_time;
@@ -130,10 +122,8 @@ class comparison {
         case 5:
             delta = static_cast<std::int64_t>(below(std::uint64_t{1} << (1 + below(below(8) == 0 ? 45 : 20))));
             break;
-        case 6:
-            return last_deadline_; // often the very same tick
-        default:
-            break;
+        case 6: return last_deadline_; // often the very same tick
+        default: break;
         }
         last_deadline_ = ax::detail::saturating_add(now, milliseconds{delta});
         return last_deadline_;
@@ -204,19 +194,11 @@ class comparison {
             break;
         case 6:
         case 7:
-        case 8:
-            cancel();
-            break;
-        case 9:
-            reschedule();
-            break;
-        case 10:
-            check_next();
-            break;
+        case 8: cancel(); break;
+        case 9: reschedule(); break;
+        case 10: check_next(); break;
         case 11:
-        case 12:
-            advance(model_.now() + milliseconds{below(4) == 0 ? below(20'000) : below(100)});
-            break;
+        case 12: advance(model_.now() + milliseconds{below(4) == 0 ? below(20'000) : below(100)}); break;
         case 13:
             if (auto const next = wheel_.next_expiry(); next && *next < ax::latest_time)
                 advance((std::max)(*next, model_.now()));
