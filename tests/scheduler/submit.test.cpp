@@ -270,3 +270,12 @@ TEST_CASE("submit waits for room outside of handlers and throws queue_full withi
         release.count_down();
     }
 }
+
+TEST_CASE("a scheduler without a name goes by its host and process", "[scheduler]") {
+    bench b;
+    CHECK(contains(b->health().node_name, ":"));
+    ax::options named;
+    named.node_name = "till 3";
+    bench other{named};
+    CHECK(other->health().node_name == "till 3");
+}

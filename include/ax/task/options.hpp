@@ -41,7 +41,7 @@ using enum interrupt_policy;
 /// Said with one handler.
 struct handler_options {
     std::optional<ax::retry::any_policy> retry = {}; ///< none: exponential(1min).cap(30min).jitter(0.1).attempts(4)
-    std::optional<time_span> timeout = {};           ///< then the attempt's stop token is set, and it has failed
+    std::optional<time_span> timeout = {};           ///< then the stop token is set; who had taken it has failed
     std::optional<time_span> expected = {};          ///< then an event says that it takes long; nothing is stopped
     interrupt_policy on_interrupt = interrupt_policy::rerun;
 };

@@ -21,6 +21,7 @@
 #include "ax/scheduler/detail/claimed_attempt.hpp"
 #include "ax/scheduler/detail/flight.hpp"
 #include "ax/scheduler/detail/handler_call.hpp"
+#include "ax/scheduler/detail/host_name.hpp"
 #include "ax/scheduler/detail/id_set.hpp"
 #include "ax/scheduler/detail/outbox.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
@@ -58,6 +59,7 @@ inline options checked(options chosen) {
     if (chosen.window_tasks == 0) refuse("window_tasks is 0");
     if (chosen.submit_queue == 0) refuse("submit_queue is 0");
     check_text(chosen.node_name, "node name", longest_name, true);
+    if (chosen.node_name.empty()) chosen.node_name = machine_and_process();
     return chosen;
 }
 
