@@ -276,6 +276,6 @@ TEST_CASE("a scheduler without a name goes by its host and process", "[scheduler
     CHECK(contains(b->health().node_name, ":"));
     ax::options named;
     named.node_name = "till 3";
-    bench other{named};
-    CHECK(other->health().node_name == "till 3");
+    bench second{named};
+    CHECK(second->health().node_name == "till 3");
 }

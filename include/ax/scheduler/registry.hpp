@@ -47,7 +47,7 @@ struct registered_handler {
 
 /// Declares a task type and its handler: AX_TASK(name, Payload, payload, ctx) { body }.
 #define AX_TASK(name_, Payload_, payload_, ctx_)                                                                       \
-    static constexpr ax::task_type<Payload_> name_{#name_};                                                            \
+    [[maybe_unused]] static constexpr ax::task_type<Payload_> name_{#name_};                                           \
     static void ax_task_##name_([[maybe_unused]] Payload_ const& payload_, [[maybe_unused]] ax::context& ctx_);        \
     static ax::detail::registered_handler const ax_registered_##name_{                                                 \
         #name_,                                                                                                        \
@@ -60,7 +60,7 @@ struct registered_handler {
 /// Declares a task type without payload, its handler, and a schedule of the same name in UTC:
 /// AX_CRON(name, "0 2 * * *", ctx) { body }.
 #define AX_CRON(name_, expression_, ctx_)                                                                              \
-    static constexpr ax::task_type<> name_{#name_};                                                                    \
+    [[maybe_unused]] static constexpr ax::task_type<> name_{#name_};                                                   \
     static void ax_task_##name_([[maybe_unused]] ax::context& ctx_);                                                   \
     static ax::detail::registered_handler const ax_registered_##name_{                                                 \
         #name_, [](ax::context& ax_context, std::string_view) { ax_task_##name_(ax_context); }, expression_};          \
