@@ -10,7 +10,7 @@ using namespace test;
 
 TEST_CASE("a critical task starts with the next claim, however many low ones are overdue", "[scheduler][order]") {
     constexpr std::size_t flood = 100'000;
-    hosted_bench b{{.workers = 4}};
+    hosted_bench b{{.workers = 4, .claimed_ahead = 256}};
     std::size_t low = 0;
     std::size_t low_before_critical = 0;
     b.tasks.on(shipping, [&](parcel const&) { ++low; });
