@@ -64,3 +64,8 @@ done
 { "$axctl" cron next '0 24 * * *' || true; } 2>&1 | grep -q 'column 3, hour: "24" is out of range; allowed: 0-23' ||
     fail "the reason"
 "$axctl" --help | grep -q 'axctl cron next EXPR' || fail "--help"
+
+# shellcheck source=axctl/store.test.sh
+source "$(dirname "${BASH_SOURCE[0]}")/axctl/store.test.sh"
+# shellcheck source=axctl/definitions.test.sh
+source "$(dirname "${BASH_SOURCE[0]}")/axctl/definitions.test.sh"

@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -106,24 +105,6 @@ arguments read_arguments(int argc, char** argv) {
     }
     if (chosen.file.empty()) throw wrong_usage("which file?");
     return chosen;
-}
-
-/// The orders of the file, or nothing where a line is wrong; each of those has been named.
-std::optional<std::vector<orders::order>> read_orders(std::string const& path) {
-    std::string text;
-    if (path == "-") {
-        text.assign(std::istreambuf_iterator<char>(std::cin), {});
-    } else {
-        std::ifstream in(path, std::ios::binary);
-        if (!in) throw wrong_usage("cannot read " + path);
-        text.assign(std::istreambuf_iterator<char>(in), {});
-    }
-    auto found = orders::read(text);
-    auto const name = path == "-" ? "standard input" : path.c_str();
-    for (auto const& p : found.problems)
-        std::fprintf(stderr, "%s:%zu:%zu: %s\n", name, p.line, p.column, p.reason.c_str());
-    if (!found.problems.empty()) return std::nullopt;
-    return std::move(found.entries);
 }
 
 /// The ledger: a line for each order that was closed, written by the handler itself and by nothing else, so that it
@@ -368,10 +349,13 @@ int main(int argc, char** argv) {
     try {
         if (argc == 2 && std::string_view(argv[1]) == "--help") return std::fputs(usage, stdout), 0;
         auto const chosen = read_arguments(argc, argv);
-        auto const all = read_orders(chosen.file);
+        auto const all = orders::load(chosen.file);
         if (!all) return 2;
         return chosen.check ? check(chosen, *all) : run(chosen, *all);
     } catch (wrong_usage const& e) {
+        std::fprintf(stderr, "order_timeouts: %s; see --help\n", e.what());
+        return 2;
+    } catch (orders::unreadable const& e) {
         std::fprintf(stderr, "order_timeouts: %s; see --help\n", e.what());
         return 2;
     } catch (std::exception const& e) {

@@ -14,7 +14,12 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,6 +39,10 @@ struct order {
 struct problem {
     std::size_t line = 0, column = 0; ///< from 1 on; columns count bytes
     std::string reason;
+};
+
+struct unreadable : std::runtime_error {
+    using std::runtime_error::runtime_error;
 };
 
 struct file {
@@ -157,5 +166,24 @@ class reader {
 };
 
 inline file read(std::string_view text) { return reader{}.read(text); }
+
+/// The orders of a file ("-": of the standard input), or nothing where a line is wrong; each of those has been named on
+/// the standard error.
+inline std::optional<std::vector<order>> load(std::string const& path) {
+    std::string text;
+    if (path == "-") {
+        text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    } else {
+        std::ifstream in(path, std::ios::binary);
+        if (!in) throw unreadable("cannot read " + path);
+        text.assign(std::istreambuf_iterator<char>(in), {});
+    }
+    auto found = read(text);
+    auto const name = path == "-" ? "standard input" : path.c_str();
+    for (auto const& p : found.problems)
+        std::fprintf(stderr, "%s:%zu:%zu: %s\n", name, p.line, p.column, p.reason.c_str());
+    if (!found.problems.empty()) return std::nullopt;
+    return std::move(found.entries);
+}
 
 } // namespace orders

@@ -23,7 +23,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-targets=(example_hello example_order_timeouts example_crontab example_cron_search)
+targets=(example_hello example_order_timeouts example_workflow example_crontab example_cron_search)
 if (($# > 0)); then targets=("example_$1"); fi
 echo "Building into build/examples; the first time this takes a minute or two."
 if ! ax_build examples --target "${targets[@]}" >"$work/build.txt" 2>&1; then
@@ -64,6 +64,17 @@ echo "killed after $(grep -vc '^#' orders.ledger) orders; started again:"
 "$bin/order_timeouts" "$data/orders.csv" || fail "the second start"
 echo "judged by the ledger that the handlers wrote, and by the history of each repeated order:"
 "$bin/order_timeouts" --check "$data/orders.csv" || fail "an order was lost, or was closed twice without a reason"
+
+title "workflow: a recorded graph of 1,004 tasks, killed in the middle and started again"
+graph=$data/../../tests/data/workflows/bwa-chameleon-medium-004.json
+"$bin/workflow" "$graph" flow.db --speed 150 >/dev/null &
+running=$!
+sleep 1.5
+kill -KILL "$running" || fail "the program ended before it could be killed"
+wait "$running" 2>/dev/null || true
+running=
+"$bin/workflow" "$graph" flow.db --speed 150 | tail -n 2 | cut -c 1-150
+"$bin/workflow" --check "$graph" flow.db || fail "a task of the workflow had no effect, or had it twice"
 
 title "crontab: the day in Berlin on which 02:00 to 03:00 does not exist, in a moment"
 "$bin/crontab" --day 2026-03-29 --zone Europe/Berlin "$data/01-user-plain.crontab"

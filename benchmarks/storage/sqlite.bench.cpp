@@ -81,29 +81,87 @@ void insert_durable(benchmark::State& state) {
 BENCHMARK(insert_durable)->Arg(1)->Arg(1'000)->UseRealTime();
 
 /// Insert and settle durably, claim and start lazily, as the scheduler does.
+void live(bench& b, std::vector<ax::new_task> const& tasks) {
+    std::vector<ax::claim_request> requests;
+    for (auto const& each : b.insert(tasks, ax::commit::durable)) requests.push_back({each.id, false});
+    ax::claim_answer answer;
+    b.store.transact(ax::commit::lazy, [&](writer& w) { answer = w.claim(requests, {ax::node_id{7}, t0, t0, 0}); });
+    std::vector<ax::start_mark> starts;
+    std::vector<ax::attempt_end> ends;
+    for (auto const& task : answer.claimed) {
+        starts.push_back({task.id, task.fence, t0});
+        ends.emplace_back();
+        ends.back().id = task.id;
+        ends.back().fence = task.fence;
+        ends.back().started = ends.back().ended = t0;
+    }
+    b.store.transact(ax::commit::lazy, [&](writer& w) { w.start(starts, t0); });
+    b.store.transact(ax::commit::durable, [&](writer& w) { w.settle(ends, t0); });
+}
+
 void whole_life(benchmark::State& state) {
     bench b(static_cast<std::size_t>(state.range(1)));
     auto const tasks = b.make(static_cast<std::size_t>(state.range(0)));
-    for (auto _ : state) {
-        std::vector<ax::claim_request> requests;
-        for (auto const& each : b.insert(tasks, ax::commit::durable)) requests.push_back({each.id, false});
-        ax::claim_answer answer;
-        b.store.transact(ax::commit::lazy, [&](writer& w) { answer = w.claim(requests, {ax::node_id{7}, t0, t0, 0}); });
-        std::vector<ax::start_mark> starts;
-        std::vector<ax::attempt_end> ends;
-        for (auto const& task : answer.claimed) {
-            starts.push_back({task.id, task.fence, t0});
-            ends.emplace_back();
-            ends.back().id = task.id;
-            ends.back().fence = task.fence;
-            ends.back().started = ends.back().ended = t0;
-        }
-        b.store.transact(ax::commit::lazy, [&](writer& w) { w.start(starts, t0); });
-        b.store.transact(ax::commit::durable, [&](writer& w) { w.settle(ends, t0); });
-    }
+    for (auto _ : state) live(b, tasks);
     state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(whole_life)->ArgsProduct({{1, 100, 500}, {0, 1'000'000}})->UseRealTime();
+
+/// Keys that lie anywhere in their index, as hashes and order numbers of several sources do.
+void give_keys(std::vector<ax::new_task>& tasks, std::mt19937_64& random) {
+    for (auto& task : tasks) task.key = "order-" + std::to_string(random());
+}
+
+/// 1,000 tasks with keys in one commit, on top of 200,000; by processor time. Beside it the same without keys.
+void insert_keyed(benchmark::State& state) {
+    bench b(0);
+    std::mt19937_64 random(1);
+    auto tasks = b.make(1'000);
+    bool const with_keys = state.range(0) != 0;
+    for (int i = 0; i != 200; ++i) {
+        if (with_keys) give_keys(tasks, random);
+        b.insert(tasks, ax::commit::lazy);
+    }
+    for (auto _ : state) {
+        if (with_keys) {
+            state.PauseTiming();
+            give_keys(tasks, random);
+            state.ResumeTiming();
+        }
+        b.insert(tasks, ax::commit::lazy);
+    }
+    state.SetItemsProcessed(state.iterations() * 1'000);
+}
+BENCHMARK(insert_keyed)->Arg(0)->Arg(1)->Iterations(200);
+
+/// The whole life of tasks whose key is held while they are kept (0), or until they end (1); by processor time.
+void keyed_life(benchmark::State& state) {
+    bench b(200'000);
+    std::mt19937_64 random(1);
+    auto tasks = b.make(500);
+    for (auto& task : tasks) task.key_scope = static_cast<ax::key_scoping>(state.range(0));
+    for (auto _ : state) {
+        state.PauseTiming();
+        give_keys(tasks, random);
+        state.ResumeTiming();
+        live(b, tasks);
+    }
+    state.SetItemsProcessed(state.iterations() * 500);
+}
+BENCHMARK(keyed_life)->Arg(0)->Arg(1)->Iterations(200);
+
+/// Each of 1,000 tasks meets a holder that waits: kept, replaced, put off.
+void meet_holder(benchmark::State& state) {
+    bench b(0);
+    std::mt19937_64 random(1);
+    auto tasks = b.make(1'000);
+    give_keys(tasks, random);
+    b.insert(tasks, ax::commit::lazy);
+    for (auto& task : tasks) task.on_conflict = ax::conflict_policy{static_cast<ax::conflict_action>(state.range(0))};
+    for (auto _ : state) b.insert(tasks, ax::commit::lazy);
+    state.SetItemsProcessed(state.iterations() * 1'000);
+}
+BENCHMARK(meet_holder)->Arg(0)->Arg(2)->Arg(3);
 
 /// The baseline.
 void whole_life_obvious_table(benchmark::State& state) {
@@ -164,5 +222,66 @@ void upcoming(benchmark::State& state) {
     state.SetItemsProcessed(state.iterations() * 1'000);
 }
 BENCHMARK(upcoming);
+
+/// One batch of the clean-up: how long a claim may have to wait for it.
+void prune(benchmark::State& state) {
+    bench b(0);
+    auto const tasks = b.make(1'000);
+    for (int i = 0; i != 40; ++i) {
+        auto const answers = b.insert(tasks, ax::commit::lazy);
+        b.store.transact(ax::commit::lazy, [&](writer& w) {
+            for (auto const& one : answers) w.cancel(one.id, t0);
+        });
+    }
+    ax::prune_terms terms;
+    terms.type = b.type;
+    terms.ended_by = t0;
+    std::int64_t pruned = 0;
+    for (auto _ : state)
+        b.store.transact(ax::commit::lazy, [&](writer& w) {
+            auto const answer = w.prune(terms, 200);
+            pruned += static_cast<std::int64_t>(answer.pruned);
+            terms.after = answer.after;
+        });
+    state.SetItemsProcessed(pruned);
+}
+BENCHMARK(prune)->Iterations(190)->UseRealTime();
+
+/// What stays and is only passed over.
+void prune_nothing(benchmark::State& state) {
+    bench b(0);
+    auto const tasks = b.make(1'000);
+    for (int i = 0; i != 40; ++i) {
+        auto const answers = b.insert(tasks, ax::commit::lazy);
+        b.store.transact(ax::commit::lazy, [&](writer& w) {
+            for (auto const& one : answers) w.cancel(one.id, t0 + std::chrono::hours{1});
+        });
+    }
+    ax::prune_terms terms;
+    terms.type = b.type;
+    terms.ended_by = t0;
+    for (auto _ : state)
+        b.store.transact(ax::commit::lazy, [&](writer& w) {
+            auto const answer = w.prune(terms, 200);
+            terms.after = answer.more ? answer.after : ax::task_id{};
+        });
+    state.SetItemsProcessed(state.iterations() * 1'000);
+}
+BENCHMARK(prune_nothing)->UseRealTime();
+
+/// Counts of a million tasks.
+void counts(benchmark::State& state) {
+    bench b(static_cast<std::size_t>(state.range(0)));
+    for (auto _ : state) benchmark::DoNotOptimize(b.store.counts().data());
+}
+BENCHMARK(counts)->Arg(10'000)->Arg(1'000'000);
+
+/// The search for impossible states.
+void verify(benchmark::State& state) {
+    bench b(100'000);
+    for (auto _ : state) benchmark::DoNotOptimize(b.store.verify().data());
+    state.SetItemsProcessed(state.iterations() * 100'000);
+}
+BENCHMARK(verify);
 
 } // namespace

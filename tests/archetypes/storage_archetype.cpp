@@ -62,6 +62,11 @@ struct writer_without_pause : writer_archetype {
 };
 static_assert(!ax::storage_writer<writer_without_pause>);
 
+struct writer_without_ask_to_stop : writer_archetype {
+    void ask_to_stop() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_ask_to_stop>);
+
 struct writer_without_declare : writer_archetype {
     void declare() = delete;
 };
@@ -76,6 +81,84 @@ struct writer_without_forget : writer_archetype {
     void forget() = delete;
 };
 static_assert(!ax::storage_writer<writer_without_forget>);
+
+struct writer_without_keep_step : writer_archetype {
+    void keep_step() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_keep_step>);
+struct writer_without_prune : writer_archetype {
+    void prune() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_prune>);
+
+struct writer_without_compact : writer_archetype {
+    void compact() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_compact>);
+
+struct writer_without_note : writer_archetype {
+    void note() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_note>);
+
+struct writer_without_repair : writer_archetype {
+    void repair() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_repair>);
+struct writer_without_limit_type : writer_archetype {
+    void limit_type() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_limit_type>);
+
+struct writer_without_limit_tag : writer_archetype {
+    void limit_tag() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_limit_tag>);
+
+struct writer_without_set_resource : writer_archetype {
+    void set_resource() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_set_resource>);
+
+struct writer_without_mark_succeeded : writer_archetype {
+    void mark_succeeded() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_mark_succeeded>);
+
+struct writer_without_rerun : writer_archetype {
+    void rerun() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_rerun>);
+
+struct writer_without_pause_workflow : writer_archetype {
+    void pause_workflow() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_pause_workflow>);
+
+struct writer_without_set_aside : writer_archetype {
+    void set_aside() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_set_aside>);
+
+struct writer_without_release : writer_archetype {
+    void release() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_release>);
+
+struct writer_without_begin_backfill : writer_archetype {
+    void begin_backfill() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_begin_backfill>);
+
+struct writer_without_fill : writer_archetype {
+    void fill() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_fill>);
+
+struct writer_without_drop_backfill : writer_archetype {
+    void drop_backfill() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_drop_backfill>);
 
 struct storage_without_settle : storage_archetype {
     using writer = writer_without_settle;
@@ -104,6 +187,16 @@ struct storage_without_history : storage_archetype {
 };
 static_assert(!ax::storage<storage_without_history>);
 
+struct storage_without_obstacles : storage_archetype {
+    void obstacles() = delete;
+};
+static_assert(!ax::storage<storage_without_obstacles>);
+
+struct storage_without_asked_to_stop : storage_archetype {
+    void asked_to_stop() = delete;
+};
+static_assert(!ax::storage<storage_without_asked_to_stop>);
+
 struct storage_without_upcoming : storage_archetype {
     void upcoming() = delete;
 };
@@ -118,6 +211,69 @@ struct storage_without_schedules : storage_archetype {
     void schedules() = delete;
 };
 static_assert(!ax::storage<storage_without_schedules>);
+
+struct storage_without_steps : storage_archetype {
+    void steps() = delete;
+};
+static_assert(!ax::storage<storage_without_steps>);
+
+struct storage_that_inserts_alone : transactional_archetype {
+    ax::guest_insertion insert_in(std::string_view, ax::new_task&, ax::time_point, ax::alarms&);
+};
+static_assert(!ax::transactional_storage<storage_that_inserts_alone>);
+struct storage_without_counts : storage_archetype {
+    void counts() = delete;
+};
+static_assert(!ax::storage<storage_without_counts>);
+
+struct storage_without_note : storage_archetype {
+    void note() = delete;
+};
+static_assert(!ax::storage<storage_without_note>);
+
+struct storage_without_verify : storage_archetype {
+    void verify() = delete;
+};
+static_assert(!ax::storage<storage_without_verify>);
+struct storage_without_waiting : storage_archetype {
+    void waiting() = delete;
+};
+static_assert(!ax::storage<storage_without_waiting>);
+
+struct storage_without_limits : storage_archetype {
+    void limits() = delete;
+};
+static_assert(!ax::storage<storage_without_limits>);
+
+struct storage_without_workflow : storage_archetype {
+    void workflow() = delete;
+};
+static_assert(!ax::storage<storage_without_workflow>);
+
+struct storage_without_members : storage_archetype {
+    void members() = delete;
+};
+static_assert(!ax::storage<storage_without_members>);
+
+struct storage_without_parents : storage_archetype {
+    void parents() = delete;
+};
+static_assert(!ax::storage<storage_without_parents>);
+
+struct storage_without_occurrence : storage_archetype {
+    void occurrence() = delete;
+};
+static_assert(!ax::storage<storage_without_occurrence>);
+
+struct storage_without_aside : storage_archetype {
+    void aside() = delete;
+};
+static_assert(!ax::storage<storage_without_aside>);
+
+struct storage_without_backfills : storage_archetype {
+    void backfills() = delete;
+};
+static_assert(!ax::storage<storage_without_backfills>);
 
 struct storage_without_transact : storage_archetype {
     void transact() = delete;

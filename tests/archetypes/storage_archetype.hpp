@@ -28,6 +28,23 @@ struct writer_archetype {
     ax::schedule_record declare(ax::schedule_record const&, ax::time_point);
     ax::schedule_answer step(ax::schedule_step const&, ax::time_point);
     bool forget(std::string_view);
+    bool ask_to_stop(ax::task_id);
+    bool keep_step(ax::task_id, ax::fence_token, std::string_view, std::string_view);
+    ax::prune_answer prune(ax::prune_terms const&, std::size_t);
+    bool compact();
+    void note(std::string_view, std::string_view);
+    void repair(std::span<ax::finding>, ax::time_point, ax::alarms&);
+    ax::alarms limit_type(ax::type_number, ax::limit const&, std::vector<ax::resource_need> const&, ax::time_point);
+    ax::alarms limit_tag(std::string_view, ax::limit const&, ax::time_point);
+    ax::alarms set_resource(std::string_view, std::size_t, ax::time_point);
+    ax::change mark_succeeded(ax::task_id, ax::time_point);
+    ax::change rerun(ax::task_id, ax::rerun_scope, ax::time_point);
+    ax::change pause_workflow(ax::task_id, bool, ax::time_point);
+    ax::change set_aside(ax::task_id, ax::time_point);
+    ax::change release(ax::task_id, ax::priority_class, ax::time_point);
+    ax::backfill_record begin_backfill(ax::backfill_record const&, ax::time_point);
+    ax::backfill_answer fill(ax::backfill_step const&, ax::time_point);
+    bool drop_backfill(std::uint64_t);
 };
 
 struct storage_archetype {
@@ -52,9 +69,32 @@ struct storage_archetype {
     std::optional<ax::task_record> find_by_key(std::string_view) const;
     std::vector<ax::task_record> list(ax::task_filter const&, ax::time_point) const;
     std::vector<ax::attempt_view> history(ax::task_id) const;
+    std::vector<ax::obstacle> obstacles(ax::task_id) const;
+    std::vector<ax::task_id> asked_to_stop() const;
     ax::alarms upcoming(ax::alarm const&, ax::time_point, std::size_t) const;
     std::vector<ax::type_info> types() const;
     std::vector<ax::schedule_record> schedules() const;
+    std::vector<ax::kept_step> steps(ax::task_id) const;
+    std::vector<ax::task_count> counts() const;
+    std::string note(std::string_view) const;
+    std::vector<ax::finding> verify() const;
+    ax::waiting_page waiting(ax::limit_number, std::size_t, ax::time_point) const;
+    std::vector<ax::limit_info> limits() const;
+    std::optional<ax::workflow_record> workflow(ax::task_id) const;
+    std::vector<ax::member_record> members(ax::task_id, std::string_view, std::size_t) const;
+    std::vector<ax::parent_record> parents(ax::task_id) const;
+    std::optional<ax::task_record> occurrence(std::string_view, ax::time_point) const;
+    std::vector<ax::task_record> aside(std::string_view, ax::time_point, ax::time_point, std::size_t) const;
+    std::vector<ax::backfill_record> backfills() const;
+};
+
+/// Of a database that is reached through something else than SQLite's connections.
+struct transactional_archetype : storage_archetype {
+    struct host_connection {
+        host_connection() = delete;
+        host_connection(host_connection const&) = default;
+    };
+    ax::guest_insertion insert_in(host_connection, std::string_view, ax::new_task&, ax::time_point, ax::alarms&);
 };
 
 struct clock_archetype {
@@ -69,6 +109,8 @@ struct clock_archetype {
 
 static_assert(ax::storage_writer<writer_archetype>);
 static_assert(ax::storage<storage_archetype>);
+static_assert(ax::transactional_storage<transactional_archetype>);
+static_assert(!ax::transactional_storage<storage_archetype>);
 static_assert(ax::clock<clock_archetype>);
 
 } // namespace archetypes

@@ -251,6 +251,65 @@ void changes() {
         CHECK(w.expire(t0, 4).dead.size() == 2);
     }
 
+    SECTION("what was asked to stop does not run again, however its attempt ends") {
+        auto const outcome = GENERATE(attempt_outcome::failed, attempt_outcome::snoozed, attempt_outcome::interrupted,
+                                      attempt_outcome::held, attempt_outcome::released, attempt_outcome::exhausted,
+                                      attempt_outcome::succeeded);
+        CAPTURE(outcome);
+        auto const id = w.add(w.task_of("r"));
+        auto const next = w.add(w.task_of("r"));
+        auto const claimed = w.take(id);
+        w.write([&](auto& writer) { return writer.ask_to_stop(id); });
+        w.finish(claimed, outcome, t0 + 1s);
+        auto const expected = outcome == attempt_outcome::succeeded   ? task_state::succeeded
+                              : outcome == attempt_outcome::exhausted ? task_state::dead
+                                                                      : task_state::cancelled;
+        auto const stored = w.get(id);
+        CHECK(stored.state == expected);
+        CHECK(stored.finished == t0 + 1s);
+        CHECK_FALSE(stored.held);
+        CHECK_FALSE(stored.stop_asked);
+        CHECK(stored.attempts == (outcome == attempt_outcome::released ? 0U : 1U)); // released had not begun
+        CHECK(w.can_take(next, t0 + 2s));                                           // and it keeps nobody waiting
+    }
+    SECTION("what was asked to stop and whose owner died is cancelled, and held by nobody") {
+        bool const hold = GENERATE(false, true);
+        auto const id = w.add();
+        auto const claimed = w.take(id, t0, node_a, hold);
+        w.start(claimed, t0);
+        w.write([&](auto& writer) { return writer.ask_to_stop(id); });
+        auto const answer = w.write([&](auto& writer) { return writer.reclaim({node_b, 3, t0 + 1h}); });
+        CHECK(answer.reclaimed + answer.held == 0);
+        CHECK(w.get(id).state == task_state::cancelled);
+        CHECK_FALSE(w.get(id).held);
+        CHECK(w.store.history(id).size() == 1);
+    }
+    SECTION("ask_to_stop marks what is in flight, until its attempt ends") {
+        auto const waiting = w.add();
+        auto const claimed = w.add();
+        auto const running = w.add();
+        auto const ask = [&](ax::task_id id) { return w.write([&](auto& writer) { return writer.ask_to_stop(id); }); };
+        auto const first = w.take(claimed);
+        auto const second = w.take(running);
+        w.start(second, t0);
+        CHECK(w.store.asked_to_stop().empty());
+        CHECK_FALSE(ask(waiting));
+        CHECK_FALSE(ask(ax::task_id{77}));
+        CHECK(ask(claimed));
+        CHECK(ask(running));
+        CHECK(ask(running)); // once more is the same
+        CHECK(w.store.asked_to_stop() == ids{claimed, running});
+        CHECK(w.get(running).stop_asked);
+        CHECK(w.get(running).version == second.version + 1); // the start's: the mark is no change of the attempt
+        CHECK_FALSE(w.get(waiting).stop_asked);
+        w.finish(second, attempt_outcome::succeeded);
+        w.finish(first, attempt_outcome::failed, t0 + 1s);
+        CHECK(w.store.asked_to_stop().empty());
+        CHECK_FALSE(w.get(claimed).stop_asked);
+        w.retry(claimed);
+        w.take(claimed, t0 + 1h);
+        CHECK(w.store.asked_to_stop().empty()); // it was a wish for that attempt
+    }
     SECTION("a type is paused and resumed, and its tasks stay as they are") {
         auto const other = w.type("other");
         auto const id = w.add();

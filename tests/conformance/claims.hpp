@@ -10,6 +10,13 @@ template <class Fixture>
 void claims() {
     workbench<Fixture> w;
 
+    SECTION("a task of another type than was asked for is passed over") {
+        auto const id = w.add();
+        auto const other = w.type("another");
+        CHECK(w.claim({{id, false, other}}, {node_a, t0, t0, 1}).claimed.empty());
+        CHECK(w.get(id).state == task_state::ready);
+        CHECK(w.claim({{id, false, w.probe}}, {node_a, t0, t0, 1}).claimed.size() == 1);
+    }
     SECTION("a claim writes state, version, fence, node and attempts") {
         auto const id = w.add();
         auto const answer = w.claim({{id, true}}, {node_a, t0 + 1s, t0 + 1s, 0});

@@ -17,7 +17,9 @@ inline alarm_set true_alarms(ax::alarms const& due, ax::memory_storage const& mo
     alarm_set answer;
     for (auto const& each : due) {
         auto const task = model.find(each.id);
-        if (task && ax::is_claimable(task->state) && !task->blocked && !task->held && task->run_at == each.run_at)
+        bool const waits = task && task->waits_for != ax::limit_number{};
+        if (task && ax::is_claimable(task->state) && !task->blocked && !task->held && waits == each.waits &&
+            (waits || task->run_at == each.run_at) && task->priority == ax::class_of(each.lane))
             answer.emplace(each.lane, each.run_at, each.id);
     }
     return answer;
@@ -39,6 +41,10 @@ std::vector<std::string> read_all(Storage const& store, ax::time_point now) {
     page_through({}, 500, [&](ax::task_record const& task) {
         lines.push_back(show(task));
         for (auto const& attempt : store.history(task.id)) lines.push_back("  " + show(attempt));
+        for (auto const& step : store.steps(task.id)) lines.push_back("  " + step.name + " " + step.value);
+        for (auto const& each : store.obstacles(task.id))
+            if (each.kind == ax::obstacle::what::past)
+                lines.push_back("  waits in " + each.name + " for " + std::to_string(to_number(each.holders.at(0))));
         if (task.key.empty()) return;
         auto const found = store.find_by_key(task.key);
         lines.push_back("  key of " + (found ? std::to_string(to_number(found->id)) : std::string{"nobody"}));
@@ -72,6 +78,38 @@ std::vector<std::string> read_all(Storage const& store, ax::time_point now) {
         }
     }
     for (auto const& schedule : store.schedules()) lines.push_back(show(schedule));
+    for (auto const* name : {"schedule-0", "schedule-1", "schedule-2"})
+        for (auto const& each : store.aside(name, t0, t0 + 10h, 100))
+            lines.push_back("aside in " + std::string{name} + ": " + std::to_string(to_number(each.id)));
+    for (auto const& each : store.backfills()) lines.push_back(show(each));
+    for (auto const& each : store.counts())
+        lines.push_back("count of " + each.type + " " + std::to_string(static_cast<int>(each.priority)) + " " +
+                        std::string{to_string(each.state)} + ": " + std::to_string(each.tasks));
+    for (auto const* name : {"note-0", "note-1", "note-2"}) lines.push_back(name + (": " + store.note(name)));
+    for (auto const& each : store.verify())
+        lines.push_back("impossible: " + each.kind + " of " + std::to_string(to_number(each.task)) + ": " + each.text);
+    for (auto const& limit : store.limits()) {
+        std::ostringstream line;
+        line << "limit " << std::uint32_t(limit.number) << " kind " << int(limit.kind) << " " << limit.name
+             << show(limit.how) << " used " << limit.used;
+        lines.push_back(line.str());
+    }
+    ax::limit_number after{};
+    for (bool complete = false; !complete;) {
+        auto const page = store.waiting(after, 2, now);
+        std::ostringstream line;
+        line << "waiting behind " << std::uint32_t(after) << ":";
+        for (auto const& each : page.due) {
+            line << " " << each.id << "@" << show(each.run_at);
+            for (auto const& obstacle : store.obstacles(each.id)) {
+                line << " " << obstacle.name << " until " << show(obstacle.free_at) << " held by";
+                for (auto const id : obstacle.holders) line << " " << id;
+            }
+        }
+        lines.push_back(line.str());
+        complete = page.complete;
+        after = page.last;
+    }
     return lines;
 }
 
@@ -85,7 +123,7 @@ void storage_differential(std::uint32_t seed, std::size_t steps = 2'000) {
     Fixture fixture;
     auto subject = fixture.open();
     ax::memory_storage model;
-    walk life(seed);
+    walk life(seed, true);
     std::string story; // since the last comparison of all
     for (std::size_t step = 1; step <= steps; ++step) {
         auto const ops = life.next(model);

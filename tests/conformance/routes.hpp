@@ -26,6 +26,24 @@ void routes() {
         CHECK_FALSE(w.can_take(b));
         CHECK(w.can_take(a));
     }
+    SECTION("obstacles() names the task that goes first, while it does") {
+        auto const answer = w.insert({w.task_of("r"), w.task_of("r"), w.task_of("r"), w.task()});
+        auto const first = answer[0].id;
+        CHECK(w.store.obstacles(first).empty());
+        CHECK(w.store.obstacles(answer[3].id).empty());
+        CHECK(w.store.obstacles(ax::task_id{12'345}).empty());
+        for (auto const id : {answer[1].id, answer[2].id}) {
+            auto const found = w.store.obstacles(id);
+            REQUIRE(found.size() == 1);
+            CHECK(found[0].kind == ax::obstacle::what::route);
+            CHECK(found[0].name == "r");
+            CHECK(found[0].holders == ids{first});
+            CHECK_FALSE(found[0].free_at.has_value());
+        }
+        w.finish(w.take(first), attempt_outcome::succeeded);
+        CHECK(w.store.obstacles(answer[1].id).empty());
+        CHECK(w.store.obstacles(answer[2].id).at(0).holders == ids{answer[1].id});
+    }
     SECTION("a task without a route key is never blocked") {
         auto const answer = w.insert({w.task(), w.task()});
         CHECK_FALSE(blocked(answer[0].id));

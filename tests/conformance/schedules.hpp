@@ -16,6 +16,7 @@ void schedules() {
         made.spec = "every 30s";
         made.type = w.probe;
         made.payload = std::string("\0{}", 3);
+        made.terms = "overlap allow\n";
         made.next = t0 + 30s;
         return made;
     };
@@ -57,6 +58,8 @@ void schedules() {
         CHECK(found->spec == "every 30s");
         CHECK(found->type == w.probe);
         CHECK(found->payload == std::string("\0{}", 3));
+        CHECK(found->terms == "overlap allow\n");
+        CHECK_FALSE(found->paused);
         CHECK(found->next == t0 + 30s);
         CHECK_FALSE(found->last_nominal.has_value());
         CHECK(found->last_task == ax::task_id{});
@@ -90,17 +93,19 @@ void schedules() {
         step.skip_reason = "late";
         auto const task = take_step(step).occurrence->id;
         auto changed = definition("nightly");
-        auto const what = GENERATE(0, 1, 2);
+        auto const what = GENERATE(0, 1, 2, 3);
         if (what == 0) changed.spec = "every 10s";
         if (what == 1) changed.payload = "{}";
         if (what == 2) changed.type = w.type("other");
+        if (what == 3) changed.terms.clear();
         changed.next = t0 + 10min;
         auto const record = declare(changed, t0 + 1h);
         CHECK(record.version == 3);
         CHECK(record.spec == changed.spec);
         CHECK(record.payload == changed.payload);
         CHECK(record.type == changed.type);
-        CHECK(record.next == t0 + 10min);
+        CHECK(record.terms == changed.terms);
+        CHECK(record.next == (what == 0 ? t0 + 10min : t0 + 60s)); // only what recurs moves the cursor
         CHECK(record.fired == 1);
         CHECK(record.skipped == 3);
         CHECK(record.last_skip == "late");
@@ -245,6 +250,73 @@ void schedules() {
         auto const second = take_step(step_of(first.record));
         REQUIRE(second.occurrence.has_value());
         CHECK(second.occurrence->outcome == submit_outcome::inserted);
+    }
+    SECTION("a step pauses and resumes, which a declaration does not") {
+        auto const first = declare(definition("nightly"));
+        ax::schedule_step step;
+        step.name = "nightly";
+        step.version = 1;
+        step.next = first.next;
+        step.paused = true;
+        CHECK(take_step(step).record.paused);
+        CHECK(stored("nightly")->paused);
+        auto changed = definition("nightly");
+        changed.payload = "{}";
+        CHECK(declare(changed).paused);
+        step.version = 3;
+        step.paused.reset();
+        CHECK(take_step(step).record.paused);
+        step.version = 4;
+        step.paused = false;
+        CHECK_FALSE(take_step(step).record.paused);
+        CHECK_FALSE(stored("nightly")->paused);
+    }
+    SECTION("an occurrence takes the place of the one that waits behind another, where the step says so") {
+        auto in_line = [&](ax::schedule_record const& record) {
+            auto step = step_of(record);
+            step.occurrence->route_key = "line";
+            step.replace_blocked = true;
+            return step;
+        };
+        auto const first = take_step(in_line(declare(definition("nightly"))));
+        auto const second = take_step(in_line(first.record)); // the first is not blocked: it stays
+        CHECK(second.cancelled == ax::task_id{});
+        CHECK(second.record.skipped == 0);
+        auto const third = take_step(in_line(second.record), t0 + 5s);
+        CHECK(third.cancelled == second.occurrence->id);
+        CHECK(third.record.skipped == 1);
+        CHECK(third.record.last_skip == "a later one took its place");
+        CHECK(third.record.last_task == third.occurrence->id);
+        CHECK(w.state(first.occurrence->id) == task_state::ready);
+        CHECK(w.state(second.occurrence->id) == task_state::cancelled);
+        CHECK(w.get(second.occurrence->id).finished == t0 + 5s);
+        CHECK(w.get(third.occurrence->id).blocked);
+    }
+    SECTION("an occurrence cancels the one that waits and asks the one in flight to stop, where the step says so") {
+        auto const first = take_step(step_of(declare(definition("nightly"))));
+        auto step = step_of(first.record);
+        step.stop_latest = true;
+        auto const second = take_step(step);
+        CHECK(second.cancelled == first.occurrence->id);
+        CHECK(second.asked_to_stop == ax::task_id{});
+        CHECK(second.record.skipped == 1);
+        w.take(second.occurrence->id, t0 + 60s);
+        step = step_of(second.record);
+        step.stop_latest = true;
+        auto const third = take_step(step);
+        CHECK(third.cancelled == ax::task_id{});
+        CHECK(third.asked_to_stop == second.occurrence->id);
+        CHECK(third.record.skipped == 1);
+        CHECK(w.store.asked_to_stop() == std::vector{second.occurrence->id});
+        auto again = definition("nightly"); // the cursor goes back to what is there: nobody is in the way of it
+        again.spec = "every 15s";
+        again.next = *second.record.next;
+        step = step_of(declare(again));
+        step.stop_latest = true;
+        auto const kept = take_step(step);
+        CHECK(kept.occurrence->outcome == submit_outcome::kept);
+        CHECK(kept.cancelled == ax::task_id{});
+        CHECK(w.state(third.occurrence->id) == task_state::ready);
     }
     SECTION("the first step has nobody to wait for") {
         auto step = step_of(declare(definition("nightly")));

@@ -26,12 +26,14 @@ inline std::string show(ax::task_record const& task) {
         << " last_error=" << task.last_error << " created=" << show(task.created) << " started=" << show(task.started)
         << " finished=" << show(task.finished) << " " << task.node << " priority=" << int(task.priority)
         << " route=" << task.route_key << "/" << int(task.route_order) << " order_at=" << show(task.order_at)
-        << " blocked=" << task.blocked << " held=" << task.held << " deadline=" << show(task.deadline)
-        << " retry=" << task.retry << " result=" << task.result << " schedule=" << task.schedule << "@"
-        << show(task.scheduled_at) << " version=" << task.version << " " << task.fence
-        << " changed=" << show(task.changed) << " first_started=" << show(task.first_started)
+        << " blocked=" << task.blocked << " held=" << task.held << " aside=" << task.set_aside
+        << " deadline=" << show(task.deadline) << " retry=" << task.retry << " result=" << task.result
+        << " schedule=" << task.schedule << "@" << show(task.scheduled_at) << " version=" << task.version << " "
+        << task.fence << " changed=" << show(task.changed) << " first_started=" << show(task.first_started)
         << " hold=" << task.hold_on_interrupt << " lonely=" << task.lonely << " unclean=" << task.unclean_ends << "/"
-        << task.lonely_deaths;
+        << task.lonely_deaths << " scope=" << int(task.key_scope) << " released=" << task.key_released
+        << " waits_for=" << std::uint32_t(task.waits_for) << " tags=";
+    for (auto const& tag : task.tags) out << tag << ",";
     return out.str();
 }
 
@@ -48,7 +50,17 @@ inline std::string show(ax::schedule_record const& schedule) {
     out << "schedule " << schedule.name << " spec=" << schedule.spec << " type=" << std::uint32_t(schedule.type)
         << " payload=" << schedule.payload << " next=" << show(schedule.next) << " last=" << show(schedule.last_nominal)
         << "/" << schedule.last_task << " version=" << schedule.version << " fired=" << schedule.fired
-        << " skipped=" << schedule.skipped << " (" << schedule.last_skip << ") created=" << show(schedule.created);
+        << " skipped=" << schedule.skipped << " (" << schedule.last_skip << ") created=" << show(schedule.created)
+        << " terms=" << schedule.terms << " paused=" << schedule.paused;
+    return out.str();
+}
+
+inline std::string show(ax::backfill_record const& each) {
+    std::ostringstream out;
+    out << "backfill " << each.number << " of " << each.schedule << " " << show(each.from) << ".." << show(each.to)
+        << " next=" << show(each.next) << " priority=" << int(each.priority) << " at_once=" << each.at_once
+        << " planned=" << each.planned << " made=" << each.made << " existed=" << each.existed
+        << " unfinished=" << each.unfinished << " version=" << each.version << " created=" << show(each.created);
     return out.str();
 }
 
@@ -60,10 +72,12 @@ inline std::string show(ax::insertion const& each) {
 
 inline std::string show(ax::new_task const& task) {
     std::ostringstream out;
-    out << "{type=" << std::uint32_t(task.type) << " key=" << task.key << " run_at=" << show(task.run_at)
-        << " delay=" << task.delay.count() << " route=" << task.route_key << "/" << int(task.route_order)
-        << " priority=" << int(task.priority) << " deadline=" << show(task.deadline) << " schedule=" << task.schedule
-        << "@" << show(task.scheduled_at) << "}";
+    out << "{type=" << std::uint32_t(task.type) << " key=" << task.key << "/" << int(task.key_scope) << " "
+        << to_string(task.on_conflict.action()) << "(" << task.on_conflict.period().count() << ")"
+        << " run_at=" << show(task.run_at) << " delay=" << task.delay.count() << " route=" << task.route_key << "/"
+        << int(task.route_order) << " priority=" << int(task.priority) << " deadline=" << show(task.deadline)
+        << " schedule=" << task.schedule << "@" << show(task.scheduled_at) << " tags=" << task.tags.size()
+        << (task.after_past ? " after_past" : "") << (task.set_aside ? " aside" : "") << "}";
     return out.str();
 }
 
@@ -83,7 +97,16 @@ enum class verb {
     pause,
     declare,
     step,
-    forget
+    forget,
+    keep_step,
+    prune,
+    note,
+    limit,
+    set_aside,
+    release,
+    begin_backfill,
+    fill,
+    drop_backfill
 };
 
 /// One call of a verb with all its arguments; a verb uses those it has.
@@ -97,13 +120,31 @@ struct operation {
     std::vector<ax::attempt_end> ends;
     ax::reclaim_terms reclaims;
     ax::task_id id{};
+    ax::fence_token fence{};
     ax::type_number number{};
     ax::time_point when{};
     bool yes = false;
     ax::schedule_record schedule;
     ax::schedule_step step;
     std::string name;
+    ax::prune_terms ended;
+    std::size_t limit = 0;
+    ax::limit_kind kind = ax::limit_kind::tag;
+    ax::limit how;
+    std::vector<ax::resource_need> needs;
+    ax::priority_class urgency{};
+    ax::backfill_record range;
+    ax::backfill_step some;
 };
+
+inline std::string show(ax::limit const& how) {
+    std::ostringstream out;
+    if (how.concurrency) out << " concurrency " << *how.concurrency;
+    if (how.rate)
+        out << " rate " << how.rate->count << " per " << how.rate->period.value().count() << " ms, burst "
+            << how.rate->burst;
+    return out.str();
+}
 
 inline std::string show(operation const& op) {
     std::ostringstream out;
@@ -140,9 +181,29 @@ inline std::string show(operation const& op) {
     case verb::step:
         out << "step " << op.step.name << " version " << op.step.version << " next " << show(op.step.next)
             << " skipped " << op.step.skipped << (op.step.skip_if_unfinished ? " if finished " : " ")
+            << (op.step.replace_blocked ? "replace " : "") << (op.step.stop_latest ? "stop " : "")
+            << (op.step.paused ? (*op.step.paused ? "pause " : "resume ") : "")
             << (op.step.occurrence ? show(*op.step.occurrence) : "");
         break;
     case verb::forget: out << "forget " << op.name; break;
+    case verb::keep_step: out << "keep step " << op.name << " of " << op.id << "/" << op.fence; break;
+    case verb::prune:
+        out << "prune type " << std::uint32_t(op.ended.type) << " ended by " << show(op.ended.ended_by) << " dead by "
+            << show(op.ended.dead_by) << " keep " << op.ended.keep << ", " << op.limit << " of " << op.ended.look_at;
+        break;
+    case verb::note: out << "note " << op.name; break;
+    case verb::limit:
+        out << "limit kind " << int(op.kind) << " " << op.name << " type " << std::uint32_t(op.number) << show(op.how);
+        for (auto const& need : op.needs) out << " needs " << need.amount << " of " << need.name;
+        break;
+    case verb::set_aside: out << "set aside " << op.id; break;
+    case verb::release: out << "release " << op.id << " at " << int(op.urgency); break;
+    case verb::begin_backfill: out << "begin backfill " << show(op.range); break;
+    case verb::fill:
+        out << "fill " << op.some.number << " version " << op.some.version << " next " << show(op.some.next);
+        for (auto const& task : op.some.occurrences) out << " " << show(task);
+        break;
+    case verb::drop_backfill: out << "drop backfill " << op.some.number; break;
     }
     return out.str();
 }
@@ -171,6 +232,7 @@ reply perform(Writer& writer, operation const& op) {
         auto const taken = writer.claim(op.requests, op.claims);
         for (auto const& task : taken.claimed) out << show(task) << "\n";
         for (auto const id : taken.suspects) out << "suspect " << id << "\n";
+        answer.due = taken.due;
         break;
     }
     case verb::start: writer.start(op.starts, op.now); break;
@@ -205,10 +267,45 @@ reply perform(Writer& writer, operation const& op) {
         auto const stepped = writer.step(op.step, op.now);
         out << stepped.accepted << " " << show(stepped.record);
         if (stepped.occurrence) out << " " << show(*stepped.occurrence);
+        out << " cancelled " << stepped.cancelled << " asked " << stepped.asked_to_stop;
         answer.due = stepped.due;
         break;
     }
     case verb::forget: out << writer.forget(op.name); break;
+    case verb::keep_step: out << writer.keep_step(op.id, op.fence, op.name, show(op.now)); break;
+    case verb::prune: { // in how many calls is the storage's affair
+        auto terms = op.ended;
+        std::size_t pruned = 0;
+        for (bool more = true; more;) {
+            auto const part = writer.prune(terms, op.limit);
+            pruned += part.pruned;
+            more = part.more;
+            terms.after = part.after;
+        }
+        out << "pruned " << pruned;
+        break;
+    }
+    case verb::note: writer.note(op.name, show(op.now)); break;
+    case verb::limit:
+        try {
+            if (op.kind == ax::limit_kind::type) answer.due = writer.limit_type(op.number, op.how, op.needs, op.now);
+            if (op.kind == ax::limit_kind::tag) answer.due = writer.limit_tag(op.name, op.how, op.now);
+            if (op.kind == ax::limit_kind::resource)
+                answer.due = writer.set_resource(op.name, *op.how.concurrency, op.now);
+        } catch (ax::error const& e) { // a resource that is not there yet
+            out << e.what();
+        }
+        break;
+    case verb::set_aside: tell(writer.set_aside(op.id, op.now)); break;
+    case verb::release: tell(writer.release(op.id, op.urgency, op.now)); break;
+    case verb::begin_backfill: out << show(writer.begin_backfill(op.range, op.now)); break;
+    case verb::fill: {
+        auto const filled = writer.fill(op.some, op.now);
+        out << filled.accepted << " " << show(filled.record) << (filled.over ? " over" : "");
+        answer.due = filled.due;
+        break;
+    }
+    case verb::drop_backfill: out << writer.drop_backfill(op.some.number); break;
     }
     answer.text = out.str();
     return answer;
@@ -239,7 +336,8 @@ std::vector<reply> perform_all(Storage& store, std::vector<operation> const& ops
 /// enough to be refused. Names, keys and routes are few, so that they meet.
 class walk {
   public:
-    explicit walk(std::uint32_t seed) : random_(seed) {}
+    /// @param periods  Also sets occurrences aside, lets them wait for their past, and fills ranges.
+    explicit walk(std::uint32_t seed, bool periods = false) : random_(seed), periods_(periods) {}
 
     ax::time_point now() const { return now_; }
 
@@ -329,11 +427,18 @@ class walk {
         return task && task->unclean_ends > 0 && !one_in(3) ? some_in(model, {task_state::running}) : id;
     }
 
+    /// Every policy meets every state of a holder: some keys are many tasks', and most come with a policy.
+    void give_key(ax::new_task& task) {
+        task.key = "key-" + std::to_string(one_in(2) ? below(6) : below(60));
+        task.key_scope = one_in(2) ? ax::key_scope::active : ax::key_scope::kept;
+        task.on_conflict = ax::conflict_policy{static_cast<ax::conflict_action>(below(5)), beats(400)};
+    }
+
     ax::new_task some_new_task() {
         ax::new_task task;
         task.type = ax::type_number{static_cast<std::uint32_t>(1 + below(3))};
         task.payload = one_in(3) ? std::string("\0\xFF{}", 4) : std::string{};
-        if (one_in(3)) task.key = "key-" + std::to_string(below(60));
+        if (one_in(3)) give_key(task);
         if (one_in(2))
             task.run_at = some_time();
         else
@@ -343,7 +448,69 @@ class walk {
         task.route_order = one_in(2) ? ax::route_ordering::relaxed : ax::route_ordering::strict;
         if (one_in(4)) task.deadline = some_time() + beats(40);
         if (one_in(9)) task.retry = "fixed(1s)";
+        for (auto const* tag : {"tag-a", "tag-b", "tag-c"})
+            if (one_in(4)) task.tags.emplace_back(tag);
         return task;
+    }
+
+    static constexpr std::size_t nominals = 20;
+
+    ax::time_point some_nominal() { return t0 + std::chrono::seconds{30 * below(nominals)}; }
+
+    /// Of few periods of few schedules, so that they meet.
+    ax::new_task some_occurrence(std::string schedule, ax::time_point nominal) {
+        auto task = some_new_task();
+        task.schedule = std::move(schedule);
+        task.scheduled_at = nominal;
+        task.after_past = periods_ && one_in(2);
+        task.set_aside = periods_ && one_in(8);
+        if (task.after_past || task.set_aside) { // as schedulers make them
+            task.key.clear();
+            task.on_conflict = {};
+            task.route_order = ax::route_ordering::strict;
+        }
+        return task;
+    }
+
+    ax::task_id some_to_set_aside(ax::memory_storage const& model, bool aside) {
+        for (int tries = 0; tries != 8; ++tries) {
+            auto const task = model.occurrence("schedule-" + std::to_string(below(3)), some_nominal());
+            if (task && task->key.empty() && task->route_order == ax::route_ordering::strict &&
+                task->set_aside == aside)
+                return task->id;
+        }
+        return ax::task_id{10'000'000};
+    }
+
+    operation draw_period(ax::memory_storage const& model) {
+        operation op;
+        op.now = now_;
+        auto const under_way = model.backfills();
+        auto const dice = below(10);
+        if (dice < 3) {
+            op.what = verb::set_aside;
+            op.id = some_to_set_aside(model, one_in(8));
+        } else if (dice < 6) {
+            op.what = verb::release;
+            op.id = some_to_set_aside(model, !one_in(8));
+            op.urgency = static_cast<ax::priority_class>(below(4));
+        } else if (under_way.empty() || dice == 6) {
+            op.what = verb::begin_backfill;
+            op.range.schedule = "schedule-" + std::to_string(below(3));
+            op.range.from = op.range.to = some_nominal();
+            op.range.next = op.range.from;
+            op.range.at_once = 1 + below(3);
+        } else {
+            auto const& one = under_way[below(under_way.size())];
+            op.what = one_in(9) ? verb::drop_backfill : verb::fill;
+            op.some.number = one_in(20) ? 77 : one.number;
+            op.some.version = one_in(8) ? one.version - 1 : one.version;
+            if (!one.next) return op;
+            for (auto n = 1 + below(4); n > 0; --n)
+                op.some.occurrences.push_back(some_occurrence(one.schedule, some_nominal()));
+            if (one_in(2)) op.some.next = some_nominal();
+        }
+        return op;
     }
 
     ax::node_id some_node() { return ax::node_id{1 + below(3)}; }
@@ -379,16 +546,43 @@ class walk {
         return op;
     }
 
-    operation draw(ax::memory_storage const& model) {
+    ax::limit some_limit() {
+        ax::limit how;
+        if (one_in(5)) return how;
+        if (one_in(2)) how.concurrency = 1 + below(4);
+        if (!how.concurrency || one_in(3)) how.rate = ax::rate{1 + below(5), beats(20) + 250ms, below(4)};
+        return how;
+    }
+
+    operation draw_limit() {
         operation op;
         op.now = now_;
-        auto const dice = below(100);
+        op.what = verb::limit;
+        op.kind = static_cast<ax::limit_kind>(1 + below(3));
+        op.name = "tag-" + std::string(1, static_cast<char>('a' + below(3)));
+        op.how = some_limit();
+        op.number = ax::type_number{static_cast<std::uint32_t>(1 + below(3))};
+        if (op.kind == ax::limit_kind::type)
+            for (auto const* name : {"tag-a", "tag-b"})
+                if (one_in(3)) op.needs.push_back({name, 1 + below(3)});
+        if (op.kind == ax::limit_kind::resource) op.how.concurrency = 1 + below(5);
+        return op;
+    }
+
+    operation draw(ax::memory_storage const& model) {
+        if (one_in(25)) return draw_limit();
+        if (periods_ && one_in(12)) return draw_period(model);
+        operation op;
+        op.now = now_;
+        auto const dice = below(104);
         if (dice < 12) {
             op.what = verb::insert;
             for (auto n = 1 + below(3); n > 0; --n) op.tasks.push_back(some_new_task());
-            if (one_in(10)) {
+            if (periods_ && one_in(3)) {
+                op.tasks[0] = some_occurrence("schedule-" + std::to_string(below(3)), some_nominal());
+            } else if (one_in(10)) {
                 op.tasks[0].schedule = "schedule-0";
-                op.tasks[0].scheduled_at = t0 + std::chrono::seconds{30 * below(20)};
+                op.tasks[0].scheduled_at = some_nominal();
             }
         } else if (dice < 42) {
             op.what = verb::claim;
@@ -432,6 +626,15 @@ class walk {
             op.schedule.type = ax::type_number{static_cast<std::uint32_t>(1 + below(2))};
             op.schedule.payload = std::string("\0\0", 1 + below(2));
             op.schedule.next = t0 + std::chrono::seconds{30 * below(20)};
+        } else if (dice == 98) {
+            op.what = one_in(6) ? verb::note : verb::prune;
+            op.name = "note-" + std::to_string(below(3));
+            op.ended.type = ax::type_number{static_cast<std::uint32_t>(1 + below(4))};
+            op.ended.ended_by = now_ - beats(400);
+            op.ended.dead_by = now_ - beats(800);
+            if (one_in(2)) op.ended.keep = below(30);
+            op.limit = 1 + below(10);
+            op.ended.look_at = 1 + below(30);
         } else if (dice < 99) {
             op.what = verb::step;
             auto const schedules = model.schedules();
@@ -440,24 +643,32 @@ class walk {
                 if (each.name == op.step.name) {
                     op.step.version = one_in(8) ? each.version - 1 : each.version;
                     if (!one_in(4) && each.next) {
-                        op.step.occurrence = some_new_task();
-                        op.step.occurrence->schedule = each.name;
-                        op.step.occurrence->scheduled_at = *each.next;
+                        op.step.occurrence = some_occurrence(each.name, *each.next);
                     }
                     if (each.next || one_in(2)) op.step.next = each.next.value_or(t0) + 30s;
                 }
-            op.step.skip_if_unfinished = one_in(2);
+            op.step.skip_if_unfinished = one_in(3);
+            op.step.replace_blocked = one_in(3);
+            op.step.stop_latest = one_in(4);
+            if (one_in(8)) op.step.paused = one_in(2);
             op.step.skipped = one_in(4) ? 1 + below(3) : 0;
             op.step.skip_reason = "late";
-        } else {
+        } else if (dice < 100) {
             op.what = verb::forget;
             op.name = "schedule-" + std::to_string(below(4));
+        } else {
+            op.what = verb::keep_step;
+            op.id = some_to_settle(model);
+            auto const task = model.find(op.id);
+            op.fence = task && !one_in(10) ? task->fence : ax::fence_token{1};
+            op.name = "step-" + std::to_string(below(3));
         }
         return op;
     }
 
     std::mt19937 random_; // its sequence is fixed by the standard; the distributions are not
     ax::time_point now_ = t0;
+    bool const periods_;
     bool first_ = true;
 };
 

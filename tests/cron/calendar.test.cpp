@@ -250,12 +250,12 @@ TEST_CASE("days that are read as a whole hold what their seconds hold", "[cron]"
     // Straight from the reader, so that no candidate that happens to be right hides it.
     auto const c =
         of("* * * * * *", "Africa/Monrovia").except(of("*/3 * * * * *", "Europe/Berlin")).except(of("10 0 * * * *"));
-    auto const tree = ax::detail::calendar_reader(c.to_string()).read();
+    auto const tree = ax::detail::calendar_reader<ax::cron>(c.to_string()).read();
     for (auto const day : {utc(1972, 1, 6), utc(1972, 1, 7), utc(1971, 5, 5), utc(2026, 3, 29), utc(2026, 10, 25)}) {
         auto const begin = std::chrono::floor<std::chrono::seconds>(day).time_since_epoch().count();
         std::uint64_t expected = 0;
         for (auto t = begin; t < begin + 86'400; ++t) expected += ax::detail::holds(*tree, t);
-        ax::detail::day_reader reader(*tree);
+        ax::detail::day_reader<ax::cron> reader(*tree);
         CHECK(reader.count(begin, begin + 86'400) == expected);
         CHECK(reader.count(begin, begin + 86'400) == expected); // known by now
         for (auto t = begin; t < begin + 86'400; t += 577) {

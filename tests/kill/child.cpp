@@ -11,10 +11,12 @@
 //   ax_kill_child guilty STORE LEDGER        runs ten tasks, and one that kills the process
 //
 // Its lines: "recovered N", "acknowledged KEY", "reported KEY FENCE", "started KEY". The ledger's: "KEY ATTEMPT FENCE".
+// Tasks with an odd number also write into a table of the store's file, with commit_with().
 #include <ax/ax.hpp>
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +28,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -58,6 +61,11 @@ class ledger {
     int file_;
 };
 
+void execute(sqlite3* db, std::string const& sql) {
+    if (sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+        throw std::runtime_error(sqlite3_errmsg(db));
+}
+
 /// Every kind of task in turn: at once and later, failing once, with a follow-up, in order behind others.
 ax::submit_options options_of(std::string key, std::uint64_t n) {
     ax::submit_options how;
@@ -74,7 +82,11 @@ int run(std::string_view mode, char** argv, int argc) {
     std::counting_semaphore<1'000'000> room{64}; // for submits
     std::binary_semaphore never{0};
 
-    ax::sqlite_scheduler tasks{ax::sqlite_storage{argv[2]}, {.workers = 4}};
+    ax::sqlite_storage opened{argv[2]};
+    opened.transact(ax::commit::lazy, [](ax::sqlite_storage::writer& w) {
+        execute(w.handle(), "CREATE TABLE IF NOT EXISTS closed (key TEXT, twice INTEGER)"); // would take a key twice
+    });
+    ax::sqlite_scheduler tasks{std::move(opened), {.workers = 4}};
     tasks.on(plain,
              [&](std::uint64_t const& n, ax::context& ctx) {
                  book.add(ctx);
@@ -83,6 +95,12 @@ int run(std::string_view mode, char** argv, int argc) {
                      never.acquire();
                  }
                  if (n % 7 == 0 && ctx.task().failures == 0) throw std::runtime_error("fails once");
+                 if (n % 2 == 1) {
+                     auto const twice = ctx.step("twice", [&] { return 2 * n; });
+                     ctx.commit_with([key = ctx.task().key, twice](sqlite3* db) {
+                         execute(db, "INSERT INTO closed VALUES ('" + key + "', " + std::to_string(twice) + ")");
+                     });
+                 }
                  if (n % 5 == 0) ctx.submit(follow_up, n, {.key = "next-" + ctx.task().key});
                  return n;
              },

@@ -182,6 +182,16 @@ struct testimony {
     }
 };
 
+/// The table that the handlers write with commit_with().
+std::multimap<std::string, std::uint64_t> read_closed(std::string const& path) {
+    ax::detail::sqlite_connection db{path};
+    auto const statement = db.prepare("SELECT key, twice FROM closed");
+    ax::detail::sqlite_run row(db, statement.get());
+    std::multimap<std::string, std::uint64_t> found;
+    while (row.next()) found.emplace(row.copy(0), row.as<std::uint64_t>(1));
+    return found;
+}
+
 std::size_t rounds() {
     auto const* const wanted = std::getenv("AX_KILL_ROUNDS");
     return wanted != nullptr ? std::stoul(wanted) : 50;
@@ -275,6 +285,22 @@ TEST_CASE("A kill at any instant loses no acknowledged task and repeats no repor
     CHECK(lost == 0);
     CHECK(unexplained == 0);
     CHECK(childless == 0);
+
+    // What was written with commit_with() is there once for each success, however often the handler ran.
+    auto const closed = read_closed(store_path);
+    std::size_t wrong = 0, odd = 0;
+    for (auto const& [key, all] : runs) {
+        if (key[0] == 'n') continue;
+        auto const number = std::stoull(key.substr(2));
+        if (number % 2 == 0) continue;
+        ++odd;
+        auto const found = closed.equal_range(key);
+        if (closed.count(key) == 1 && found.first->second == 2 * number) continue;
+        ++wrong;
+        UNSCOPED_INFO(key << " was closed " << closed.count(key) << " times");
+    }
+    CHECK(wrong == 0);
+    CHECK(closed.size() == odd);
 }
 
 TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kill]") {

@@ -323,3 +323,53 @@ TEST_CASE("a claim that is cancelled was no attempt", "[scheduler][cancel]") {
     CHECK(tasks.find(id)->attempts == 0);
     CHECK(tasks.history(id).empty());
 }
+
+TEST_CASE("a stop that another process asks for reaches the handler within a second", "[scheduler][cancel]") {
+    hosted_bench b{{.workers = 1}};
+    auto const ask_beside = [&](task_id id) {
+        b.store.transact(ax::commit::durable, [&](store_type::writer& w) { CHECK(w.ask_to_stop(id)); });
+    };
+    bool asked = false;
+    b.tasks.on(probe, [&](ax::context& ctx) {
+        auto const token = ctx.stop_token();
+        ask_beside(ctx.task().id);
+        b.pass(999ms);
+        CHECK_FALSE(token.stop_requested());
+        b.pass(1ms);
+        asked = token.stop_requested();
+    });
+    auto const running = b.tasks.submit(probe).id;
+    b.poll();
+    b.loop.step();
+    b.settle();
+    CHECK(asked);
+    CHECK(b.state(running) == task_state::cancelled);
+
+    int runs = 0;
+    b.tasks.on(other, [&] { ++runs; });
+    b.tasks.submit(other);
+    auto const waiting = b.tasks.submit(other).id; // claimed, and behind the first
+    b.poll();
+    REQUIRE(b.state(waiting) == task_state::dispatched);
+    ask_beside(waiting);
+    b.pass(1s);
+    b.settle();
+    CHECK(runs == 1);
+    CHECK(b.state(waiting) == task_state::cancelled);
+}
+
+TEST_CASE("cancelling a claimed head of a route lets the next one start at once", "[scheduler][cancel]") {
+    hosted_bench b{{.workers = 1}};
+    int runs = 0;
+    b.tasks.on(probe, [&] { ++runs; });
+    b.tasks.submit(probe); // keeps the worker busy
+    auto const head = b.tasks.submit(probe, {}, {.route_key = "r"}).id;
+    auto const next = b.tasks.submit(probe, {}, {.route_key = "r"}).id;
+    b.poll();
+    REQUIRE(b.state(head) == task_state::dispatched);
+    CHECK(b.tasks.cancel(head) == cancel_outcome::cancelled);
+    b.settle(); // no time passes, so no sweep finds it
+    CHECK(runs == 2);
+    CHECK(b.state(next) == task_state::succeeded);
+    CHECK(b.state(head) == task_state::cancelled);
+}

@@ -134,3 +134,26 @@ TEST_CASE("a store may know types that no longer have a handler", "[scheduler][p
     b.run_for(1s);
     CHECK(b.state(behind) == task_state::succeeded);
 }
+
+TEST_CASE("a pause or a resume that another process has stored is noticed within a second", "[scheduler][pause]") {
+    hosted_bench b{{.workers = 1}};
+    int runs = 0;
+    b.tasks.on(probe, [&] { ++runs; });
+    auto const pause_beside = [&](bool yes) {
+        b.store.transact(ax::commit::durable, [&](store_type::writer& w) { w.pause(w.type("probe"), yes); });
+    };
+    auto const posted = b.tasks.submit(probe).id;
+    auto const queued = b.tasks.submit(probe).id;
+    b.poll();
+    REQUIRE(b.state(queued) == task_state::dispatched);
+    pause_beside(true);
+    b.pass(1s);
+    b.settle();
+    CHECK(runs == 0);
+    CHECK(b.state(posted) == task_state::ready); // given back, and that uses up nothing
+    CHECK(b.tasks.find(queued)->attempts == 0);
+    pause_beside(false);
+    b.pass(1s);
+    b.settle();
+    CHECK(runs == 2);
+}

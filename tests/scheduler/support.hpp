@@ -38,7 +38,7 @@ inline std::ostream& operator<<(std::ostream& out, attempt_outcome o) { return o
 inline std::ostream& operator<<(std::ostream& out, event_kind k) { return out << to_string(k); }
 inline std::ostream& operator<<(std::ostream& out, cancel_outcome o) { return out << static_cast<int>(o); }
 inline std::ostream& operator<<(std::ostream& out, change_outcome o) { return out << static_cast<int>(o); }
-inline std::ostream& operator<<(std::ostream& out, submit_outcome o) { return out << static_cast<int>(o); }
+inline std::ostream& operator<<(std::ostream& out, submit_outcome o) { return out << to_string(o); }
 inline std::ostream& operator<<(std::ostream& out, errc e) { return out << make_error_code(e).message(); }
 } // namespace ax
 

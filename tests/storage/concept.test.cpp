@@ -30,3 +30,10 @@ TEST_CASE("alarms are equal where task, lane and instant are", "[storage]") {
     other.id = ax::task_id{2};
     CHECK(other != first);
 }
+
+TEST_CASE("what a submit came to has a word", "[storage]") {
+    CHECK(std::string_view{to_string(ax::submit_outcome::inserted)} == "inserted");
+    CHECK(std::string_view{to_string(ax::submit_outcome::kept)} == "kept");
+    CHECK(std::string_view{to_string(ax::submit_outcome::replaced)} == "replaced");
+    CHECK(std::string_view{to_string(ax::submit_outcome::rejected)} == "rejected");
+}

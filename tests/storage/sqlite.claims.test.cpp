@@ -4,6 +4,7 @@
 #include "conformance/claims.hpp"
 #include "conformance/recovery.hpp"
 #include "conformance/routes.hpp"
+#include "conformance/steps.hpp"
 #include "storage/sqlite_fixture.hpp"
 
 TEST_CASE("sqlite_storage gives claimable tasks to one node at a time", "[storage][sqlite]") {
@@ -20,4 +21,8 @@ TEST_CASE("sqlite_storage recovers what dead owners held", "[storage][sqlite]") 
 
 TEST_CASE("sqlite_storage runs a route one at a time, in order", "[storage][sqlite]") {
     conformance::routes<sqlite_fixture>();
+}
+
+TEST_CASE("sqlite_storage keeps the values of finished steps", "[storage][sqlite]") {
+    conformance::steps<sqlite_fixture>();
 }

@@ -66,5 +66,11 @@ TEST_CASE("the statements of sqlite_storage go through the indexes meant for the
     CHECK(uses(sqlite_sql::route_first, "INDEX ax_task_route"));
     CHECK(uses(sqlite_sql::overdue, "INDEX ax_task_deadline"));
     CHECK(uses(sqlite_sql::key_holder, "INDEX ax_task_key"));
+    CHECK(uses(sqlite_sql::ended_succeeded, "INDEX ax_task_state"));
+    CHECK(uses(sqlite_sql::in_flight_dispatched, "INDEX ax_task_state"));
     CHECK(uses(sqlite_sql::occurrence_holder, "INDEX ax_task_occurrence"));
+    CHECK(uses(sqlite_sql::occurrence_before, "INDEX ax_task_occurrence"));
+    CHECK(uses(sqlite_sql::occurrence_behind, "INDEX ax_task_occurrence"));
+    CHECK(uses(sqlite_sql::tasks_aside, "INDEX ax_task_aside"));
+    CHECK(uses(sqlite_sql::waiting_for_past, "INDEX ax_past_awaited"));
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,12 +22,15 @@ namespace test {
 struct storage_hooks {
     std::function<void()> before_transact;
     std::function<void()> after_transact; ///< committed; what it throws reaches the caller all the same
-    std::function<void()> before_read;    ///< find, list, history, types, schedules
+    std::function<void()> before_read;    ///< find, list, history, types, schedules, steps
     std::function<void()> before_upcoming;
     std::function<void(std::span<ax::new_task const>)> before_insert;
     std::function<void(std::span<ax::claim_request const>)> before_claim;
     std::function<void(std::span<ax::attempt_end const>)> before_settle;
     std::function<void()> before_step;
+    std::function<void()> before_keep_step;
+    std::function<void()> before_prune;
+    std::function<void(ax::backfill_step const&)> before_fill;
 };
 
 /// Copies share one store.
@@ -71,6 +75,47 @@ class shared_storage {
             return to_.step(next, now);
         }
         bool forget(std::string_view name) { return to_.forget(name); }
+        bool ask_to_stop(ax::task_id id) { return to_.ask_to_stop(id); }
+        bool keep_step(ax::task_id id, ax::fence_token fence, std::string_view name, std::string_view value) {
+            if (hooks_.before_keep_step) hooks_.before_keep_step();
+            return to_.keep_step(id, fence, name, value);
+        }
+        ax::prune_answer prune(ax::prune_terms const& terms, std::size_t limit) {
+            if (hooks_.before_prune) hooks_.before_prune();
+            return to_.prune(terms, limit);
+        }
+        bool compact() { return to_.compact(); }
+        void note(std::string_view name, std::string_view text) { to_.note(name, text); }
+        void repair(std::span<ax::finding> found, ax::time_point now, ax::alarms& due) { to_.repair(found, now, due); }
+        ax::alarms limit_type(ax::type_number type, ax::limit const& how, std::vector<ax::resource_need> const& needs,
+                              ax::time_point now) {
+            return to_.limit_type(type, how, needs, now);
+        }
+        ax::alarms limit_tag(std::string_view tag, ax::limit const& how, ax::time_point now) {
+            return to_.limit_tag(tag, how, now);
+        }
+        ax::alarms set_resource(std::string_view name, std::size_t capacity, ax::time_point now) {
+            return to_.set_resource(name, capacity, now);
+        }
+        ax::change mark_succeeded(ax::task_id id, ax::time_point now) { return to_.mark_succeeded(id, now); }
+        ax::change rerun(ax::task_id id, ax::rerun_scope scope, ax::time_point now) {
+            return to_.rerun(id, scope, now);
+        }
+        ax::change pause_workflow(ax::task_id id, bool yes, ax::time_point now) {
+            return to_.pause_workflow(id, yes, now);
+        }
+        ax::change set_aside(ax::task_id id, ax::time_point now) { return to_.set_aside(id, now); }
+        ax::change release(ax::task_id id, ax::priority_class urgency, ax::time_point now) {
+            return to_.release(id, urgency, now);
+        }
+        ax::backfill_record begin_backfill(ax::backfill_record const& wanted, ax::time_point now) {
+            return to_.begin_backfill(wanted, now);
+        }
+        ax::backfill_answer fill(ax::backfill_step const& step, ax::time_point now) {
+            if (hooks_.before_fill) hooks_.before_fill(step);
+            return to_.fill(step, now);
+        }
+        bool drop_backfill(std::uint64_t number) { return to_.drop_backfill(number); }
 
       private:
         ax::memory_storage::writer& to_;
@@ -94,6 +139,8 @@ class shared_storage {
         return read().list(filter, now);
     }
     std::vector<ax::attempt_view> history(ax::task_id id) const { return read().history(id); }
+    std::vector<ax::obstacle> obstacles(ax::task_id id) const { return read().obstacles(id); }
+    std::vector<ax::task_id> asked_to_stop() const { return read().asked_to_stop(); }
     ax::alarms upcoming(ax::alarm const& after, ax::time_point until, std::size_t limit) const {
         ++core_->reads;
         if (core_->hooks.before_upcoming) core_->hooks.before_upcoming();
@@ -103,6 +150,27 @@ class shared_storage {
     }
     std::vector<ax::type_info> types() const { return read().types(); }
     std::vector<ax::schedule_record> schedules() const { return read().schedules(); }
+    std::vector<ax::kept_step> steps(ax::task_id id) const { return read().steps(id); }
+    std::vector<ax::task_count> counts() const { return read().counts(); }
+    std::string note(std::string_view name) const { return read().note(name); }
+    std::vector<ax::finding> verify() const { return read().verify(); }
+    ax::waiting_page waiting(ax::limit_number after, std::size_t most, ax::time_point now) const {
+        return read().waiting(after, most, now);
+    }
+    std::vector<ax::limit_info> limits() const { return read().limits(); }
+    std::optional<ax::workflow_record> workflow(ax::task_id id) const { return read().workflow(id); }
+    std::vector<ax::member_record> members(ax::task_id id, std::string_view after, std::size_t limit) const {
+        return read().members(id, after, limit);
+    }
+    std::vector<ax::parent_record> parents(ax::task_id id) const { return read().parents(id); }
+    std::optional<ax::task_record> occurrence(std::string_view schedule, ax::time_point nominal) const {
+        return read().occurrence(schedule, nominal);
+    }
+    std::vector<ax::task_record> aside(std::string_view schedule, ax::time_point from, ax::time_point to,
+                                       std::size_t limit) const {
+        return read().aside(schedule, from, to, limit);
+    }
+    std::vector<ax::backfill_record> backfills() const { return read().backfills(); }
 
     storage_hooks& hooks() { return core_->hooks; }
     ax::memory_storage& memory() { return core_->store; }

@@ -4,15 +4,12 @@
 #include "ax/wheel/timing_wheel.hpp"
 
 #include "support/catch.hpp"
+#include "support/counted_new.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <limits>
-#include <new>
 #include <random>
 #include <vector>
 
@@ -20,64 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::atomic<std::size_t> bytes_held{0};
-std::atomic<std::size_t> allocations{0};
-constexpr auto unlimited = (std::numeric_limits<std::int64_t>::max)();
-std::atomic<std::int64_t> allocations_left{unlimited};
-
-/// Before each block lie its size and the beginning of what malloc gave.
-struct header {
-    void* raw;
-    std::size_t size;
-};
-
-void* counted_new(std::size_t size, std::size_t alignment) {
-    if (allocations_left.load() != unlimited && allocations_left.fetch_sub(1) <= 0) throw std::bad_alloc();
-    alignment = (std::max)(alignment, alignof(std::max_align_t));
-    auto* const raw = static_cast<char*>(std::malloc(size + alignment + sizeof(header)));
-    if (raw == nullptr) throw std::bad_alloc();
-    auto const first = reinterpret_cast<std::uintptr_t>(raw) + sizeof(header);
-    auto* const block = raw + sizeof(header) + (alignment - first % alignment) % alignment;
-    ::new (block - sizeof(header)) header{raw, size};
-    bytes_held += size;
-    ++allocations;
-    return block;
-}
-
-void counted_delete(void* block) noexcept {
-    if (block == nullptr) return;
-    auto const* const h = reinterpret_cast<header*>(static_cast<char*>(block) - sizeof(header));
-    bytes_held -= h->size;
-    std::free(h->raw);
-}
-
-} // namespace
-
-void* operator new(std::size_t size) { return counted_new(size, 0); }
-void* operator new[](std::size_t size) { return counted_new(size, 0); }
-void* operator new(std::size_t size, std::align_val_t a) { return counted_new(size, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t size, std::align_val_t a) { return counted_new(size, static_cast<std::size_t>(a)); }
-void* operator new(std::size_t size, std::nothrow_t const&) noexcept {
-    try {
-        return counted_new(size, 0);
-    } catch (std::bad_alloc const&) {
-        return nullptr;
-    }
-}
-void* operator new[](std::size_t size, std::nothrow_t const& tag) noexcept { return operator new(size, tag); }
-void operator delete(void* p, std::nothrow_t const&) noexcept { counted_delete(p); }
-void operator delete[](void* p, std::nothrow_t const&) noexcept { counted_delete(p); }
-void operator delete(void* p) noexcept { counted_delete(p); }
-void operator delete[](void* p) noexcept { counted_delete(p); }
-void operator delete(void* p, std::size_t) noexcept { counted_delete(p); }
-void operator delete[](void* p, std::size_t) noexcept { counted_delete(p); }
-void operator delete(void* p, std::align_val_t) noexcept { counted_delete(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { counted_delete(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { counted_delete(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { counted_delete(p); }
-
-namespace {
-
+using namespace ax_test;
 using ax::time_point;
 using std::chrono::milliseconds;
 

@@ -20,6 +20,7 @@ enum class errc {
     newer_schema,         ///< the store was written by a newer version of ax; nothing was changed
     not_a_store,          ///< the file is no database, or not one of ax; nothing was changed
     locked,               ///< another process (or another object in this one) owns the store
+    not_mine,             ///< the attempt has lost its task; nothing was stored, and nothing it reports will be
 };
 
 namespace detail {
@@ -30,26 +31,17 @@ class error_category_type final : public std::error_category {
 
     std::string message(int code) const override {
         switch (static_cast<errc>(code)) {
-        case errc::invalid_argument:
-            return "invalid argument";
-        case errc::unavailable:
-            return "storage unavailable";
-        case errc::outcome_unknown:
-            return "outcome unknown";
-        case errc::corrupt:
-            return "stored data is corrupt";
-        case errc::stopped:
-            return "scheduler stopped";
-        case errc::queue_full:
-            return "queue full";
-        case errc::disk_full:
-            return "disk full";
-        case errc::newer_schema:
-            return "store of a newer version";
-        case errc::not_a_store:
-            return "not a store";
-        case errc::locked:
-            return "store locked";
+        case errc::invalid_argument: return "invalid argument";
+        case errc::unavailable: return "storage unavailable";
+        case errc::outcome_unknown: return "outcome unknown";
+        case errc::corrupt: return "stored data is corrupt";
+        case errc::stopped: return "scheduler stopped";
+        case errc::queue_full: return "queue full";
+        case errc::disk_full: return "disk full";
+        case errc::newer_schema: return "store of a newer version";
+        case errc::not_a_store: return "not a store";
+        case errc::locked: return "store locked";
+        case errc::not_mine: return "task lost to another attempt";
         }
         return "unknown error";
     }

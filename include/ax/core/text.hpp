@@ -13,6 +13,9 @@ namespace ax {
 inline constexpr std::size_t longest_name = 255;
 inline constexpr std::size_t longest_key = 1024;
 
+/// The longest text form of a schedule's definition, in bytes; only a calendar of many dates comes near.
+inline constexpr std::size_t longest_definition = std::size_t{1} << 20;
+
 namespace detail {
 
 /// The length of the UTF-8 character at the front of `text`, or 0 where none stands there (RFC 3629: no overlong forms,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/cron/cron.hpp"
 #include "ax/cron/detail/calendar_text.hpp"
@@ -43,53 +44,71 @@ struct date_range {
 ///
 /// At most 64 expressions, 64 steps in each other and 10,000 dates and ranges.
 /// Copies share what they hold. Threads: one calendar may be used from any number of threads at once.
-class calendar {
+///
+/// @tparam Cron  cron, as a name by which a unit that makes no calendar does not pay for this code.
+template <class Cron>
+class basic_calendar {
+    using tree_type = detail::calendar_tree<Cron>;
+
   public:
     /// The occurrences of `single`.
-    calendar(cron single) : tree_(detail::tree_of(std::move(single))) {}
+    basic_calendar(Cron single) : tree_(detail::tree_of(std::move(single))) {}
 
     /// What to_string() has written. Errors: error(invalid_argument) that says what is wrong where.
-    static calendar parse(std::string_view text) { return calendar(detail::calendar_reader(text).read()); }
+    static basic_calendar parse(std::string_view text) {
+        return basic_calendar(detail::calendar_reader<Cron>(text).read());
+    }
 
     /// These occurrences and those of `other`; one that is in both counts once.
-    calendar also(calendar const& other) const { return calendar(detail::tree_of_any({tree_, other.tree_})); }
+    basic_calendar also(basic_calendar const& other) const {
+        return basic_calendar(detail::tree_of_any<Cron>({tree_, other.tree_}));
+    }
 
     /// These occurrences without those of `other`: instants are compared, whatever the zones.
-    calendar except(calendar const& other) const { return calendar(detail::tree_without(tree_, other.tree_)); }
+    basic_calendar except(basic_calendar const& other) const {
+        return basic_calendar(detail::tree_without(tree_, other.tree_));
+    }
 
     /// These occurrences without those on some dates, as the clocks of `zone` show them.
     // 23:30 that clocks skip and that therefore runs at 00:00 belongs to the date that is shown then
     /// Errors: error(invalid_argument) for a date that no calendar has and a range that runs backwards.
-    calendar except_dates(std::vector<date_range> const& dates, time_zone zone) const {
-        std::vector<detail::day_span> spans;
+    basic_calendar except_dates(std::vector<detail::dependent<date_range, Cron>> const& dates, time_zone zone) const {
+        detail::calendar_days<Cron> spans;
         for (auto const& range : dates) {
             if (!range.first.ok() || !range.last.ok() || range.last < range.first)
                 throw error(errc::invalid_argument, "a date to be left out does not exist, or a range runs backwards");
             spans.push_back({day_of(range.first), day_of(range.last)});
         }
-        return calendar(detail::tree_without(tree_, detail::tree_of_dates(zone, std::move(spans))));
+        return basic_calendar(detail::tree_without(tree_, detail::tree_of_dates<Cron>(zone, std::move(spans))));
     }
 
     /// The same, in the zone of this calendar.
-    calendar except_dates(std::vector<date_range> const& dates) const { return except_dates(dates, zone()); }
+    basic_calendar except_dates(std::vector<detail::dependent<date_range, Cron>> const& dates) const {
+        return except_dates(dates, zone());
+    }
 
     /// These occurrences from `first` on, itself included; up to `last`, itself included.
-    calendar not_before(instant first) const {
+    basic_calendar not_before(instant first) const {
         auto const bound = std::chrono::ceil<std::chrono::seconds>(first.value()).time_since_epoch().count();
-        return calendar(detail::tree_bounded(detail::calendar_kind::not_before, tree_, bound));
+        return basic_calendar(detail::tree_bounded(detail::calendar_kind::not_before, tree_, bound));
     }
     template <class Duration>
-    calendar not_after(std::chrono::time_point<std::chrono::system_clock, Duration> last) const {
-        return calendar(detail::tree_bounded(detail::calendar_kind::not_after, tree_, floor_seconds(last)));
+    basic_calendar not_after(std::chrono::time_point<std::chrono::system_clock, Duration> last) const {
+        return basic_calendar(detail::tree_bounded(detail::calendar_kind::not_after, tree_, floor_seconds(last)));
     }
 
     /// The first `times` of these occurrences, which must have a first instant to count from (not_before()).
     /// Complexity: a look at each kind of day that they take. Errors: error(invalid_argument) for 0 and beyond a
     /// billion.
-    calendar at_most(std::size_t times) const { return calendar(detail::tree_at_most(tree_, times)); }
+    basic_calendar at_most(std::size_t times) const { return basic_calendar(detail::tree_at_most(tree_, times)); }
 
     /// The same with the values of `H` drawn from `name`, in every expression.
-    calendar named(std::string_view name) const { return calendar(detail::tree_named(tree_, name)); }
+    basic_calendar named(std::string_view name) const { return basic_calendar(detail::tree_named(tree_, name, true)); }
+
+    /// The same with the values of `H` drawn from `name` in the expressions that have no name of their own.
+    basic_calendar with_default_name(std::string_view name) const {
+        return basic_calendar(detail::tree_named(tree_, name, false));
+    }
 
     /// The first occurrence after `after`, itself excluded; nothing where there is none to the end of 2199.
     template <class Duration>
@@ -111,8 +130,9 @@ class calendar {
 
     /// The occurrences between two instants, both excluded; each is found when the loop comes to it.
     template <class After, class Before>
-    occurrence_range<calendar> occurrences(std::chrono::time_point<std::chrono::system_clock, After> after,
-                                           std::chrono::time_point<std::chrono::system_clock, Before> before) const {
+    occurrence_range<basic_calendar>
+    occurrences(std::chrono::time_point<std::chrono::system_clock, After> after,
+                std::chrono::time_point<std::chrono::system_clock, Before> before) const {
         return {*this, std::chrono::floor<duration>(after), std::chrono::ceil<duration>(before)};
     }
 
@@ -135,26 +155,23 @@ class calendar {
     }
 
     /// The expression that it consists of; null where there is more to it.
-    cron const* single() const noexcept { return tree_->moments ? &*tree_->moments : nullptr; }
+    Cron const* single() const noexcept { return tree_->moments ? &*tree_->moments : nullptr; }
 
     /// A text for a store, in ASCII where the names are; parse() makes an equal calendar of it.
     // (except (cron ax Europe/Berlin "0 9 * * MON-FRI") (dates Europe/Berlin 2026-12-24))
-    std::string to_string() const { return detail::write_calendar(*tree_); }
+    std::string to_string() const { return detail::calendar_writer<Cron>::write(*tree_); }
 
     /// The calendar in English.
     // "at 09:00, on Monday to Friday (Europe/Berlin); except on 2026-12-24 (Europe/Berlin)"
-    template <class Text = std::string> // so that only who calls it compiles it
-    Text describe() const {
-        return detail::tell_calendar<detail::node_for<Text>>(*tree_);
-    }
+    std::string describe() const { return detail::calendar_writer<Cron>::tell(*tree_); }
 
     /// Built in the same steps from equal expressions.
-    friend bool operator==(calendar const& a, calendar const& b) {
+    friend bool operator==(basic_calendar const& a, basic_calendar const& b) {
         return a.tree_ == b.tree_ || detail::same_tree(*a.tree_, *b.tree_);
     }
 
   private:
-    explicit calendar(detail::calendar_tree tree) noexcept : tree_(std::move(tree)) {}
+    explicit basic_calendar(tree_type tree) noexcept : tree_(std::move(tree)) {}
 
     template <class Duration>
     static std::int64_t floor_seconds(std::chrono::time_point<std::chrono::system_clock, Duration> t) {
@@ -175,7 +192,9 @@ class calendar {
         return time_point{std::chrono::seconds{seconds}};
     }
 
-    detail::calendar_tree tree_; ///< never null, save in one that was moved from
+    tree_type tree_; ///< never null, save in one that was moved from
 };
+
+using calendar = basic_calendar<cron>;
 
 } // namespace ax

@@ -3,11 +3,14 @@
 
 #include "ax/retry/verdict.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
+#include "ax/scheduler/detail/durable_step.hpp"
 #include "ax/task/task_type.hpp"
 
 #include <fmt/core.h>
 
+#include <concepts>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -19,6 +22,15 @@ namespace ax {
 
 /// The most text that log() keeps of one attempt, in bytes.
 inline constexpr std::size_t log_limit = 16U * 1024U;
+
+namespace detail {
+
+/// What can be kept, and called with a connection.
+template <class Work>
+concept sqlite_work = std::constructible_from<std::decay_t<Work>, Work> && std::invocable < std::decay_t<Work>
+&, sqlite3* > ;
+
+} // namespace detail
 
 /// What a running handler knows about its attempt, and what it can say. Lives as long as the handler's call.
 ///
@@ -84,14 +96,104 @@ class context {
         attempt_.progress_note = detail::bounded_text(note, longest_key);
     }
 
-    /// Submits a task in the commit that records this attempt's success, and only then. A key that is taken by then
-    /// keeps the task that holds it. Errors: invalid_argument, as scheduler::submit().
+    /// Submits a task in the commit that records this attempt's success, and only then. Where its key is
+    /// taken by then, on_conflict decides. Errors: invalid_argument, as scheduler::submit().
     template <class Payload>
     void submit(task_type<Payload> const& type, std::type_identity_t<Payload> const& payload, submit_options how = {}) {
         auto made = detail::make_submission(type.name, detail::encode_payload(payload, type.name), std::move(how), now_,
                                             payload_limit_);
         std::lock_guard const guard{attempt_.text_mutex};
         attempt_.follow_ups.push_back(std::move(made));
+    }
+
+    /// Has `work(sqlite3*)` called in the transaction that records this attempt's success: what it writes is committed
+    /// with that, exactly once, or not at all.
+    ///
+    /// It is called after the handler has returned, on a thread of the scheduler's, with the store's own connection,
+    /// in a savepoint of its own; several run in order. It owns what it captures, and is called again where the
+    /// transaction has to be redone. It is not called where the attempt does not succeed, or has lost its task. What it
+    /// throws undoes what it has written, and the attempt has failed with that text. It may not begin or end the
+    /// transaction, attach databases, set pragmas or change tables called ax_...: each fails the attempt as well.
+    ///
+    /// While it runs nobody else writes to the file, so it should do nothing but write.
+    /// Errors: invalid_argument where the scheduler's storage is none of SQLite.
+    template <detail::sqlite_work Work>
+    void commit_with(Work&& work) {
+        using effects_type = detail::dependent<attempt_effects, Work>;
+        if (attempt_.store == nullptr || !attempt_.store->takes_sqlite())
+            throw error(errc::invalid_argument, "commit_with: the storage of this scheduler has no connection of "
+                                                "SQLite that could be handed out");
+        unique_function<void(sqlite3*)> owned{std::forward<Work>(work)};
+        std::lock_guard const guard{attempt_.text_mutex};
+        if (!attempt_.effects) attempt_.effects = std::make_unique<effects_type>();
+        attempt_.effects->on_sqlite.push_back(std::move(owned));
+    }
+
+    /// Does a part of the work that is not to be done again: calls `work()`, stores what it returns, and returns that.
+    /// A later attempt, after a failure, an interruption or a crash, gets the stored value and does not call it.
+    ///
+    ///     auto const receipt = ctx.step("charge", [&] { return bank.charge(order); });
+    ///     ctx.step("mail", [&] { mail(receipt); });
+    ///
+    /// The value is any that JSON can hold, or nothing. Between the end of `work` and the commit of its value there is
+    /// a moment in which a crash makes it run again: let the other side know it by task and step. What `work` throws
+    /// passes through, and the step can be tried again. It may have steps in it.
+    ///
+    /// @param name  Names the step within its task, for ever: an attempt of a later version of the program, too, goes
+    ///              by it. A name stands for one step; using it twice in one attempt is an error, since a loop would
+    ///              otherwise do its first round only.
+    /// Errors: invalid_argument (the name; a value beyond options::payload_limit or that cannot be written as JSON),
+    ///         corrupt (the stored value is none of this type), not_mine (the task was claimed again: the attempt is
+    ///         void), and those of the storage.
+    /// Complexity: one commit; in attempts behind the first also one read.
+    template <std::invocable Work>
+    auto step(std::string_view name, Work&& work) -> std::decay_t<std::invoke_result_t<Work&>> {
+        using value_type = std::decay_t<std::invoke_result_t<Work&>>;
+        detail::durable_step<detail::dependent<detail::claimed_attempt, Work>> one{attempt_, name, payload_limit_};
+        if constexpr (std::is_void_v<value_type>) {
+            if (one.is_kept()) return;
+            work();
+            one.keep("null");
+        } else {
+            if (one.is_kept()) return one.template value<value_type>();
+            value_type value = work();
+            one.keep(detail::encode(value, "value of step \"" + std::string(name) + '"'));
+            return value;
+        }
+    }
+
+    /// Adds a task to the workflow that this one belongs to, in the commit that records this attempt's success, and
+    /// only then. Those without `after` come behind this task; what waits for this task waits for the last of them,
+    /// too. `after` names tasks that were added in this attempt.
+    ///
+    /// A name that the workflow has already, by another handler meanwhile, gets `~` and the task's id behind it; names
+    /// that are left out hold the id of this task.
+    /// Errors: invalid_argument where this task is in no workflow, or as workflow::add().
+    template <class Payload>
+    workflow_task add(task_type<Payload> const& type, std::type_identity_t<Payload> const& payload = {},
+                      workflow_task_options const& how = {}) {
+        if (!attempt_.record.in_workflow)
+            throw error(errc::invalid_argument, "task " + std::to_string(to_number(attempt_.record.id)) +
+                                                    " is in no workflow to add to: submit() stores one beside it");
+        auto made = detail::make_node(type, payload, how);
+        detail::check_size(made.payload, "payload of task type \"" + made.type + '"', payload_limit_);
+        std::lock_guard const guard{attempt_.text_mutex};
+        return attempt_.additions.add(std::move(made), how.after,
+                                      '#' + std::to_string(to_number(attempt_.record.id)) + '.');
+    }
+
+    /// What a parent in this task's workflow has returned; null where it has not succeeded, or returned nothing.
+    /// Errors: invalid_argument where there is no parent of that name; those of the storage. Complexity: one read.
+    template <class Json = nlohmann::json>
+    Json parent(std::string_view name) const {
+        for (auto const& one : parents())
+            if (one.name == name) return one.result.empty() ? Json() : Json::parse(one.result);
+        throw error(errc::invalid_argument, "this task has no parent \"" + detail::bounded_text(name, 80) + '"');
+    }
+
+    /// All parents of this task, with what they have come to, in the order in which they were stored.
+    std::vector<parent_record> parents() const {
+        return attempt_.store == nullptr ? std::vector<parent_record>{} : attempt_.store->parents(attempt_.record.id);
     }
 
     /// Keeps a result with the task, when it succeeds: any value that JSON can hold.

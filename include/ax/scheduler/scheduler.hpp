@@ -4,11 +4,23 @@
 #include "ax/core/dependent.hpp"
 #include "ax/dispatch/executor.hpp"
 #include "ax/dispatch/thread_pool.hpp"
+#include "ax/scheduler/backfill.hpp"
 #include "ax/scheduler/context.hpp"
-#include "ax/scheduler/detail/engine.hpp"
+#include "ax/scheduler/definitions.hpp"
+#include "ax/scheduler/detail/engine_definitions.hpp"
+#include "ax/scheduler/detail/engine_explain.hpp"
+#include "ax/scheduler/detail/engine_limits.hpp"
+#include "ax/scheduler/detail/engine_periods.hpp"
+#include "ax/scheduler/detail/engine_pump.hpp"
+#include "ax/scheduler/detail/engine_requests.hpp"
+#include "ax/scheduler/detail/engine_schedules.hpp"
+#include "ax/scheduler/detail/engine_upkeep.hpp"
+#include "ax/scheduler/detail/engine_workflows.hpp"
 #include "ax/scheduler/detail/waker.hpp"
 #include "ax/scheduler/registry.hpp"
 #include "ax/scheduler/schedule.hpp"
+#include "ax/scheduler/upkeep.hpp"
+#include "ax/scheduler/workflow.hpp"
 #include "ax/task/options.hpp"
 #include "ax/task/task_type.hpp"
 
@@ -35,6 +47,22 @@ struct submitted {
     task_id id{};
     submit_outcome outcome = submit_outcome::inserted;
     task_state state = task_state::ready;
+};
+
+/// The answer to a submit in a transaction of the host's. Where that is rolled back, it means nothing.
+class submitted_in : public submitted {
+  public:
+    submitted_in(submitted const& answer, detail::guest_desk* desk) : submitted(answer), desk_(desk) {}
+
+    /// To be called after the host's commit, while the scheduler lives: the task starts as soon as it is due. Without
+    /// this call the scheduler notices within about 20 ms. After a rollback it is best not called, and does no harm.
+    void committed() {
+        if (desk_ != nullptr) desk_->guest_committed(id);
+        desk_ = nullptr;
+    }
+
+  private:
+    detail::guest_desk* desk_; ///< null: it has been told
 };
 
 /// The answer to a cancel.
@@ -64,6 +92,9 @@ struct health_report {
     std::size_t recovered = 0; ///< tasks that an unclean end had cut off and that were taken over at the start
     std::size_t poisoned = 0;  ///< of those, how many are dead now
     std::string node_name;
+    std::size_t pruned = 0;      ///< ended tasks removed since the start, as options::retention says
+    std::string prune_error;     ///< why the latest clean-up failed; empty while all is well
+    bool clock_in_doubt = false; ///< the wall clock is ahead, unconfirmed: nothing grows old by that yet
 };
 
 /// A durable scheduler: keeps tasks in a storage and runs each when it is due.
@@ -88,6 +119,10 @@ class scheduler {
     using task_view = later<ax::task_view>;
     using attempt_view = later<ax::attempt_view>;
     using schedule_record = later<ax::schedule_record>;
+    using wait_reason = later<ax::wait_reason>;
+    using kept_step = later<ax::kept_step>;
+    using task_stats = later<ax::task_stats>;
+    using finding = later<ax::finding>;
     using submission = later<detail::submission>;
     using attempt_ptr = later<detail::attempt_ptr>;
     using pool_type = later<thread_pool>;
@@ -136,13 +171,23 @@ class scheduler {
         engine_.add_handler(type.name, wrap<Payload>(std::string(type.name), std::forward<Work>(work)), std::move(how));
     }
 
+    /// Limits all tasks with a tag together: how many are in flight at once, and how often one may begin. Kept in the
+    /// store; an empty limit takes it back. What is in flight already is not counted.
+    /// Errors: invalid_argument for a bad tag, a concurrency, count or burst of 0, a period that is not positive.
+    void limit_tag(std::string_view tag, limit const& how) { engine_.limit_tag(tag, how); }
+
+    /// Declares how much there is of a resource that handlers may ask for (handler_options::resources), or changes it.
+    /// Kept in the store. Errors: invalid_argument for a bad name, a capacity of 0, or one below what a registered
+    /// handler asks for.
+    void set_resource(std::string_view name, std::size_t capacity) { engine_.set_resource(name, capacity); }
+
     /// Registers all that AX_TASK and AX_CRON have declared. Returns how many; 0 where that has been done before.
     std::size_t adopt_registered() {
         std::size_t adopted = 0;
         if (std::exchange(adopted_, true)) return 0;
         for (auto const* one = detail::registered_handler::first(); one != nullptr; one = one->next, ++adopted) {
             engine_.add_handler(one->name, one->call, {});
-            if (!one->cron.empty()) engine_.declare(one->name, cron{std::string(one->cron)}, one->name, {});
+            if (!one->cron.empty()) engine_.declare(one->name, cron{std::string(one->cron)}, one->name, {}, {});
         }
         return adopted;
     }
@@ -152,7 +197,8 @@ class scheduler {
 
     // ------------------------------------------------------------ submit
 
-    /// Stores a task. When this returns, it is durable, as options::durability says.
+    /// Stores a task. When this returns, it is durable, as options::durability says. Where its key is taken,
+    /// submit_options::on_conflict decides, and the answer says what was done.
     ///
     /// Errors: invalid_argument names what is wrong, and nothing is stored; stopped after stop(); queue_full where too
     /// many
@@ -184,23 +230,197 @@ class scheduler {
         return submit_all(type, payloads, [](Payload const&) { return submit_options{}; });
     }
 
+    /// Stores a task in the transaction that is open on `connection`, a connection of the host's to the store's own
+    /// database: it is stored with what the host writes, or not at all. Where none is open, it is stored at once.
+    ///
+    ///     auto answer = tasks.submit_in(db, closing, {42}, {.delay = 15min});   // between BEGIN and COMMIT
+    ///     ...                                                                   // COMMIT
+    ///     answer.committed();
+    ///
+    /// Keys and all options are as in submit(). It takes the database's write lock, which the host's transaction then
+    /// holds to its end: begin that IMMEDIATE, and keep it short.
+    /// Errors: as submit(), where it stores nothing and the host's transaction stands; also invalid_argument for a
+    ///         connection to anything else, one that only reads, or one with attached databases (several files do not
+    ///         commit together in WAL mode); unavailable where the lock cannot be had, also at once where the host's
+    ///         transaction has read what was changed since.
+    /// Threads: as SQLite wants it of that connection.
+    template <class Payload, class S = Storage>
+    submitted_in submit_in(typename S::host_connection connection, task_type<Payload> const& type,
+                           std::type_identity_t<Payload> const& payload = {},
+                           submit_options how = {}) requires transactional_storage<S> {
+        auto const answer = engine_.submit_in(connection, prepare(type, payload, std::move(how)));
+        return {submitted{answer.id, answer.outcome, answer.state}, answer.committed ? nullptr : &engine_};
+    }
+
+    /// Stores a workflow with all its tasks, in one commit. Its id is that of a task which stands for it as a whole: it
+    /// is `created` while the workflow goes on, then succeeded, upstream_failed (a task without children did not
+    /// succeed), cancelled, or dead (beyond its deadline). cancel(), retry() and explain() take it, too.
+    ///
+    /// @param how  `key` makes it idempotent (on_conflict: keep or reject). `run_at` and `delay` say when it begins,
+    ///             `deadline` when it is given up; `priority`, `retry` and `tags` are those of tasks that say nothing.
+    /// Errors: as submit(); invalid_argument also for a workflow without tasks, and for a cycle, whose path the text
+    ///         shows. Complexity: O(tasks + edges), one commit.
+    submitted submit(later<workflow> const& wanted, submit_options how = {}) {
+        auto head = detail::make_submission("workflow", {}, std::move(how), engine_.times().present(),
+                                            engine_.settings().payload_limit);
+        auto const made = engine_.submit_workflow(wanted, std::move(head));
+        return {made.id, made.outcome, made.state};
+    }
+
+    // ------------------------------------------------------------ workflows
+
+    /// How a workflow stands: counts by state, when it began and ended. By its id or that of any of its tasks. Costs no
+    /// more where it has more tasks.
+    std::optional<later<workflow_record>> find_workflow(task_id id) const { return engine_.store().workflow(id); }
+
+    /// All its tasks, by name and generation, with their parents. O(tasks + edges).
+    std::vector<later<member_record>> workflow_tasks(task_id id) const { return engine_.members(id); }
+
+    /// The chain of tasks that its end (so far) waited for, the first one first. O(tasks of the chain and their
+    /// parents).
+    std::vector<task_view> critical_path(task_id id) const { return engine_.critical_path(id); }
+
+    /// No task of the workflow is started until resume_workflow(); what runs goes on. Kept in the store.
+    change_outcome pause_workflow(task_id id) { return engine_.pause_workflow(id, true); }
+    change_outcome resume_workflow(task_id id) { return engine_.pause_workflow(id, false); }
+
+    /// Runs a task of a workflow again that has ended, as a new task of the next generation, and those below it: with
+    /// below::unfinished those that wait, with below::all also those that have run. What waits below hangs on the new
+    /// ones from now on. Refused (wrong_state) where the task or one below it is in flight, or was rerun already.
+    rerun_answer rerun(task_id id, rerun_scope scope = rerun_scope::unfinished) { return engine_.rerun(id, scope); }
+
+    /// Makes a dead task succeeded, for someone has done its work by hand; what it had blocked comes back.
+    change_outcome mark_succeeded(task_id id) { return engine_.mark_succeeded(id); }
+
     // ------------------------------------------------------------ schedules
 
-    /// Declares a schedule: cron, every, after_each or once. It is kept in the store. Declaring the same one again
-    /// changes nothing; another definition under the same name replaces it, and its next occurrence is counted from
-    /// now.
+    /// Declares a schedule: cron, calendar, every, after_each or once. It is kept in the store. Declaring the same one
+    /// again changes nothing; another definition under the same name replaces it. Only where another thing recurs is
+    /// its next occurrence counted from now: it never fires at once for being changed.
     ///
-    /// Occurrences missed while nothing ran are made up by one; an occurrence that comes while the one before has not
-    /// ended is left out. Both are counted. Errors: invalid_argument for a bad name, a period that is not positive, a
-    /// cron that never occurs.
+    /// Unless `chosen` says otherwise, occurrences missed while nothing ran are made up by one, and an occurrence that
+    /// comes while the one before has not ended is left out. Both are counted. See docs/schedules.md.
+    ///
+    /// Strings of the payload may hold placeholders, `{{ds - 1d}}`: see payload_template.
+    ///
+    /// Errors: invalid_argument for a bad name, a period that is not positive, a cron or calendar that never occurs, a
+    /// spread as long as the period, a placeholder that is none, and depends_on_past together with an overlap policy
+    /// that cancels what runs.
     template <class Payload>
     schedule_record schedule(std::string_view name, detail::recurrence const& how, task_type<Payload> const& type,
-                             std::type_identity_t<Payload> const& payload = {}) {
-        return engine_.declare(name, how, type.name, detail::encode_payload(payload, type.name));
+                             std::type_identity_t<Payload> const& payload = {}, later<schedule_options> chosen = {}) {
+        detail::check_type_name(type.name);
+        return engine_.declare(name, how, type.name, detail::encode_payload(payload, type.name), std::move(chosen));
+    }
+
+    /// The same with a workflow, which is created anew for each occurrence; context::scheduled_at() of each task is the
+    /// nominal instant, and placeholders in its payloads are filled in. The occurrence has ended when the workflow has.
+    /// Errors: also invalid_argument where a task has a deadline, and for depends_on_past, overlap::cancel_running,
+    /// queue_one and queue_all.
+    schedule_record schedule(std::string_view name, detail::recurrence const& how, later<workflow> const& wanted,
+                             later<schedule_options> chosen = {}) {
+        return engine_.declare_workflow(name, how, wanted, std::move(chosen));
+    }
+
+    /// Declares what a document defines: docs/definitions.md. It is checked as a whole before anything is stored, and
+    /// the schedules go into one commit. To be called at each start: what is as it was stays as it is.
+    ///
+    ///  - Schedules are declared as by schedule(). Those that this document does not have stay; with `.prune = true`
+    ///    those go that an earlier document declared. What the code declares is left alone.
+    ///  - What it says of a task type goes before what the code says in on(), be that earlier or later; what it leaves
+    ///    open is the code's, and what is said with a single task goes before both. Attempts under way end as they
+    ///    began.
+    ///  - Workflows are given by workflow_named().
+    ///
+    /// Of task types and workflows the latest document counts. Give it before schedules that take their priority from
+    /// their type.
+    ///
+    /// @param document  JSON text, or nlohmann::json.
+    /// Errors: invalid_argument with every fault and its path; nothing is changed then.
+    template <detail::definition_document Document>
+    later<declared> declare(Document const& document, later<declare_options> how = {}) {
+        return engine_.declare_all(parse_definitions(document, engine_.times().reached()), how.prune);
+    }
+
+    /// A workflow of the document that was declared last, to be submitted. Placeholders in it are filled in only where
+    /// a schedule creates it.
+    /// Errors: invalid_argument where there is none of that name.
+    later<workflow> workflow_named(std::string_view name) const { return engine_.workflow_named(name); }
+
+    /// Until it is resumed, the schedule creates nothing; its tasks stay. Kept in the store. Returns whether there is
+    /// such a schedule.
+    bool pause_schedule(std::string_view name) { return engine_.pause_schedule(name); }
+
+    /// Lets a paused schedule go on; does nothing to another. Returns whether there is such a schedule.
+    bool resume_schedule(std::string_view name, resume_policy how = resume_policy::from_now) {
+        return engine_.resume_schedule(name, how);
+    }
+
+    /// The next occurrences of a schedule as they would be created if nothing changes, missed ones that are still to be
+    /// made up for included; at most `most`, which is at most 10,000. None where it is paused, over, or (a fixed delay)
+    /// waits for the end of a run; of a fixed delay only the next one is known. Errors: invalid_argument where there is
+    /// no such schedule. Complexity: O(schedules + most).
+    std::vector<later<firing>> preview(std::string_view name, std::size_t most = 10) const {
+        return engine_.preview(name, most);
     }
 
     /// Removes a schedule; tasks it has created stay. Returns whether there was one.
     bool unschedule(std::string_view name) { return engine_.forget(name); }
+
+    /// Runs a schedule once more, now, paused or not: an occurrence whose scheduled_at() is the present instant (or the
+    /// next millisecond that no occurrence has), with the tag "run_now". The schedule itself does not move, and what it
+    /// does next takes no notice of this run. Where occurrences queue or depend on the past, it takes its place in
+    /// their order; else it runs beside whatever runs. Errors: invalid_argument where there is no such schedule; as
+    /// submit().
+    submitted run_now(std::string_view name) {
+        auto const answer = engine_.run_now(name);
+        return {answer.id, answer.outcome, answer.state};
+    }
+
+    /// Makes the occurrences of [from, to) that are missing, in the order of time, with the tag "backfill". Those that
+    /// are there are not made again, whatever became of them, while their tasks are kept.
+    ///
+    /// At most backfill_options::at_once of them are unfinished at a time; as they end, the next are made. The backfill
+    /// is kept in the store and goes on after a restart. The definition that the schedule has then is what counts.
+    /// @return  How far it has come in this call.
+    /// Errors: invalid_argument where there is no such schedule, it is a fixed delay, the range is empty, has no
+    ///         occurrence or reaches into the future, or an option is wrong; stopped after stop().
+    /// Complexity: O(schedules + at_once), whatever the range.
+    later<backfill_report> backfill(std::string_view name, instant from, instant to,
+                                    later<backfill_options> const& chosen = {}) {
+        return engine_.backfill(name, from, to, chosen);
+    }
+
+    /// The backfills that are under way, by number.
+    std::vector<later<backfill_record>> backfills() const { return engine_.store().backfills(); }
+
+    /// Ends a backfill; what it has made stays. Returns whether it was under way.
+    bool stop_backfill(std::uint64_t number) { return engine_.stop_backfill(number); }
+
+    /// Sets a period aside whose data has not come: its occurrence, there already or to come, does not run until it is
+    /// released. Those behind it go on, or wait for it where the schedule depends on the past. Kept in the store.
+    /// Errors: stopped after stop().
+    period_outcome mark_catch_up(std::string_view name, instant nominal) {
+        return engine_.mark_catch_up(name, nominal);
+    }
+
+    /// Lets a period go that was set aside. It and all that waits for it come with at least that priority: ahead of the
+    /// others.
+    period_outcome release(std::string_view name, instant nominal, priority_class urgency = priority_class::high) {
+        return engine_.release(name, nominal, urgency);
+    }
+
+    /// Likewise all periods of [from, to) that are set aside, in commits of a hundred. Returns how many.
+    /// Errors: invalid_argument where there is no such schedule, or the range is empty.
+    std::size_t release(std::string_view name, instant from, instant to,
+                        priority_class urgency = priority_class::high) {
+        return engine_.release(name, from, to, urgency);
+    }
+
+    /// Likewise all of the schedule.
+    std::size_t release_all(std::string_view name, priority_class urgency = priority_class::high) {
+        return engine_.release(name, (time_point::min)(), (time_point::max)(), urgency);
+    }
 
     /// All schedules, by name.
     std::vector<schedule_record> schedules() const { return engine_.store().schedules(); }
@@ -216,22 +436,33 @@ class scheduler {
     /// Every attempt of a task, the first one first; empty for an unknown task.
     std::vector<attempt_view> history(task_id id) const { return engine_.history(id); }
 
+    /// What the steps of a task have returned so far, by name; see context::step().
+    std::vector<kept_step> steps(task_id id) const { return engine_.store().steps(id); }
+
+    /// Why a task is not running now: each reason with a sentence and with who has what it waits for. At least one.
+    /// An answer where the storage is away, too.
+    std::vector<wait_reason> explain(task_id id) const { return engine_.explain(id); }
+
     /// Ends a task that waits, or asks a running one to stop. The answer is final: `cancelled` is stored.
     cancel_outcome cancel(task_id id) { return answer(engine_.cancel(id)); }
 
-    /// Like cancel(), and waits until a running handler has returned, at most for `limit`.
+    /// Like cancel(), and waits until a running handler (of a workflow: all of them) has returned, at most for `limit`.
     /// @return  cancelled, or too_late where it ended otherwise; stop_requested where `limit` passed first, or where a
     ///          handler asks for its own end.
     cancel_outcome cancel_and_wait(task_id id, time_span limit) {
         auto const first = cancel(id);
         if (first != cancel_outcome::stop_requested) return first;
         if (detail::running_here != nullptr && detail::running_here->record.id == id) return first;
-        if (!engine_.wait_not_in_flight(id, limit.value())) return first;
-        auto const ended = find(id);
+        auto const asked = find(id);
+        bool const whole = asked && asked->type == detail::workflow_type;
+        if (whole ? !engine_.wait_workflow_ended(id, limit.value()) : !engine_.wait_not_in_flight(id, limit.value()))
+            return first;
+        auto const ended = whole ? engine_.store().find(engine_.store().workflow(id)->head) : engine_.store().find(id);
         return ended && ended->state == task_state::cancelled ? cancel_outcome::cancelled : cancel_outcome::too_late;
     }
 
-    /// Makes a dead or cancelled task ready again, with its failures forgotten, and lets a held one go.
+    /// Makes a dead or cancelled task ready again, with its failures forgotten, and lets a held one go. wrong_state
+    /// also where its key has another holder by now.
     change_outcome retry(task_id id) { return engine_.retry(id); }
 
     /// Moves a task that waits to another instant; one that passed makes it due at once.
@@ -263,8 +494,22 @@ class scheduler {
         h.recovered = found.reclaimed + found.held;
         h.poisoned = found.poisoned.size();
         h.node_name = engine_.settings().node_name;
+        h.pruned = report.pruned;
+        h.prune_error = std::move(report.prune_error);
+        h.clock_in_doubt = report.clock_in_doubt;
         return h;
     }
+
+    /// How many tasks of each type are in each state, as stored: an attempt counts as dispatched until it has run for
+    /// 50 ms. Costs no more where there are more tasks.
+    task_stats stats() const { return engine_.stats(); }
+
+    /// Finds what cannot be: states that neither this library nor a crash leaves behind, but a write by hand, a
+    /// damaged file or a fault might. With `.repair = true` it also puts them right; see docs/verify.md.
+    ///
+    /// Reads the whole store, in slices. Repairs are small commits, each of which looks again first.
+    /// @return  What was found, and whether it is repaired; at most a thousand without a repair.
+    std::vector<finding> verify(verify_options how = {}) { return engine_.verify(how.repair); }
 
     Storage const& store() const noexcept { return engine_.store(); }
 
@@ -372,7 +617,8 @@ class scheduler {
         posted_work(posted_work&&) noexcept = default;
         posted_work& operator=(posted_work&&) = delete;
         ~posted_work() {
-            if (what) owner->engine_.dropped(what);
+            if (what && what->begin())
+                owner->engine_.dropped(what); // else it was taken back, and the owner may be gone
         }
 
         void operator()() {
@@ -423,7 +669,7 @@ class scheduler {
         auto last_sweep = times.steady();
         while (!quit_.load() || engine_.unsettled()) {
             if (!engine_.pump_has_work())
-                pump_waker_.sleep(std::chrono::milliseconds{engine_.storage_down() ? 20 : 1000});
+                pump_waker_.sleep(engine_.until_next_errand(duration{engine_.storage_down() ? 20 : 1000}));
             if (times.steady() - last_sweep >= std::chrono::seconds{1}) {
                 last_sweep = times.steady();
                 engine_.sweep_soon();

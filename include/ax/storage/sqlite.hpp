@@ -6,6 +6,7 @@
 #include "ax/storage/detail/sqlite_store.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,14 +44,23 @@ class basic_sqlite_storage {
     // As dependent names, so that a unit that only includes this does not pay for its code.
     using task_record = detail::dependent<ax::task_record, Connection>;
     using attempt_view = detail::dependent<ax::attempt_view, Connection>;
+    using obstacle = detail::dependent<ax::obstacle, Connection>;
+    using task_id = detail::dependent<ax::task_id, Connection>;
     using alarms = detail::dependent<ax::alarms, Connection>;
     using type_info = detail::dependent<ax::type_info, Connection>;
     using schedule_record = detail::dependent<ax::schedule_record, Connection>;
+    using kept_step = detail::dependent<ax::kept_step, Connection>;
+    using task_count = detail::dependent<ax::task_count, Connection>;
+    using finding = detail::dependent<ax::finding, Connection>;
+    using waiting_page = detail::dependent<ax::waiting_page, Connection>;
+    using limit_info = detail::dependent<ax::limit_info, Connection>;
+    using backfill_record = detail::dependent<ax::backfill_record, Connection>;
 
   public:
     static constexpr bool durable = true;
 
     using writer = detail::sqlite_writer<Connection>;
+    using host_connection = sqlite3*;
 
     /// Opens the store, and creates it where there is none.
     explicit basic_sqlite_storage(std::string const& path, sqlite_settings const& settings = {})
@@ -74,6 +84,12 @@ class basic_sqlite_storage {
     std::vector<attempt_view> history(task_id id) const {
         return store_->read([&](auto& reader) { return reader.history(id); });
     }
+    std::vector<obstacle> obstacles(task_id id) const {
+        return store_->read([&](auto& reader) { return reader.obstacles(id); });
+    }
+    std::vector<task_id> asked_to_stop() const {
+        return store_->read([](auto& reader) { return reader.asked_to_stop(); });
+    }
     alarms upcoming(alarm const& after, time_point until, std::size_t limit) const {
         return store_->read([&](auto& reader) { return reader.upcoming(after, until, limit); });
     }
@@ -82,6 +98,49 @@ class basic_sqlite_storage {
     }
     std::vector<schedule_record> schedules() const {
         return store_->read([](auto& reader) { return reader.schedules(); });
+    }
+    std::vector<task_count> counts() const {
+        return store_->read([](auto& reader) { return reader.counts(); });
+    }
+    std::string note(std::string_view name) const {
+        return store_->read([&](auto& reader) { return reader.note(name); });
+    }
+    std::vector<finding> verify() const {
+        return store_->read([](auto& reader) { return detail::search_all<Connection>(reader); });
+    }
+
+    std::vector<kept_step> steps(task_id id) const {
+        return store_->read([&](auto& reader) { return reader.steps(id); });
+    }
+
+    /// Inserts a task through a connection of the host's, in its open transaction: see transactional_storage.
+    guest_insertion insert_in(sqlite3* host, std::string_view type, new_task& task, time_point now, alarms& due) {
+        return store_->insert_in(host, type, task, now, due);
+    }
+
+    waiting_page waiting(limit_number after, std::size_t most, time_point now) const {
+        return store_->read([&](auto& reader) { return reader.waiting(after, most, now); });
+    }
+    std::optional<workflow_record> workflow(task_id id) const {
+        return store_->read([&](auto& reader) { return reader.workflow(id); });
+    }
+    std::vector<member_record> members(task_id workflow, std::string_view after, std::size_t limit) const {
+        return store_->read([&](auto& reader) { return reader.members(workflow, after, limit); });
+    }
+    std::vector<parent_record> parents(task_id id) const {
+        return store_->read([&](auto& reader) { return reader.parents(id); });
+    }
+    std::vector<limit_info> limits() const {
+        return store_->read([](auto& reader) { return reader.limits(); });
+    }
+    std::optional<task_record> occurrence(std::string_view schedule, time_point nominal) const {
+        return store_->read([&](auto& reader) { return reader.occurrence(schedule, nominal); });
+    }
+    std::vector<task_record> aside(std::string_view schedule, time_point from, time_point to, std::size_t limit) const {
+        return store_->read([&](auto& reader) { return reader.aside(schedule, from, to, limit); });
+    }
+    std::vector<backfill_record> backfills() const {
+        return store_->read([](auto& reader) { return reader.backfills(); });
     }
 
     /// The file, absolute and free of symbolic links.
@@ -113,6 +172,6 @@ class basic_sqlite_storage {
 /// The storage of a SQLite file.
 using sqlite_storage = basic_sqlite_storage<detail::sqlite_connection>;
 
-static_assert(storage<sqlite_storage>);
+static_assert(transactional_storage<sqlite_storage>);
 
 } // namespace ax

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "ax/retry/retry_policy.hpp"
+#include "ax/task/conflict_policy.hpp"
+#include "ax/task/limit.hpp"
 #include "ax/task/record.hpp"
 #include "ax/time/time_point.hpp"
 
@@ -12,19 +14,35 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ax {
 
+/// How long tasks are kept that have ended, with all that is kept of them: see docs/retention.md.
+struct retention_policy {
+    time_span age = std::chrono::hours{30 * 24};      ///< since it finished
+    time_span dead_age = std::chrono::hours{90 * 24}; ///< since it died
+    std::size_t count = 1'000'000; ///< ended tasks of one type, and as many dead ones: beyond it the oldest go
+
+    friend bool operator==(retention_policy const&, retention_policy const&) = default;
+};
+
+/// An age that nothing reaches.
+inline constexpr time_span forever{(duration::max)()};
+
 /// Said with one submit.
 struct submit_options {
-    std::string key = {};                ///< idempotency key, unique while the task is kept; empty: none
-    std::optional<instant> run_at = {};  ///< not before this instant; none: at once
-    std::optional<time_span> delay = {}; ///< or: not before this long from now
-    priority_class priority = priority_class::normal;
-    std::string route_key = {}; ///< tasks with the same one run one at a time, in order; empty: none
+    std::string key = {}; ///< idempotency key, unique for as long as `key_scope` says; empty: none
+    key_scoping key_scope = key_scoping::kept;
+    conflict_policy on_conflict = {};            ///< what to do where the key is taken
+    std::optional<instant> run_at = {};          ///< not before this instant; none: at once
+    std::optional<time_span> delay = {};         ///< or: not before this long from now
+    std::optional<priority_class> priority = {}; ///< none: that of its type (see docs/definitions.md), else normal
+    std::string route_key = {};                  ///< tasks with the same one run one at a time, in order; empty: none
     route_ordering route_order = route_ordering::strict;
     std::optional<instant> deadline = {};        ///< not started after it, and asked to stop at it
     std::optional<ax::retry::policy> retry = {}; ///< stored with the task; none: the handler's
+    std::vector<std::string> tags = {};          ///< at most 16: what limit_tag() can limit together
 };
 
 /// What becomes of an attempt that a stop or a crash cut off.
@@ -43,7 +61,11 @@ struct handler_options {
     std::optional<ax::retry::any_policy> retry = {}; ///< none: exponential(1min).cap(30min).jitter(0.1).attempts(4)
     std::optional<time_span> timeout = {};           ///< then the stop token is set; who had taken it has failed
     std::optional<time_span> expected = {};          ///< then an event says that it takes long; nothing is stopped
+    std::optional<std::size_t> concurrency = {};     ///< how many tasks of the type may be in flight at once
+    std::optional<ax::rate> rate = {};               ///< how often one may begin
     interrupt_policy on_interrupt = interrupt_policy::rerun;
+    std::vector<resource_need> resources = {};      ///< what each holds while it is in flight: `{{"gpu", 1}}`
+    std::optional<retention_policy> retention = {}; ///< none: the scheduler's
 };
 
 /// What the commits of submits and outcomes survive.
@@ -72,6 +94,7 @@ struct options {
     std::size_t payload_limit = 1U << 20U; ///< bytes of one payload or result
     time_span stop_grace = std::chrono::seconds{10}; ///< how long handlers have after their stop tokens are set
     std::uint64_t seed = 0;                          ///< of jitter; 0: drawn from the system
+    retention_policy retention = {};                 ///< of tasks whose handler does not say otherwise
 };
 
 } // namespace ax

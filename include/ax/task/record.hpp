@@ -2,11 +2,14 @@
 #pragma once
 
 #include "ax/core/ids.hpp"
+#include "ax/task/conflict_policy.hpp"
 #include "ax/task/lifecycle.hpp"
+#include "ax/task/limit.hpp"
 #include "ax/time/time_point.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +18,16 @@ namespace ax {
 
 /// How urgent a task is. Classes share the claims by weight (options::weights); none starves and none blocks.
 enum class priority_class : std::uint8_t { critical = 0, high = 1, normal = 2, low = 3 };
+
+constexpr char const* to_string(priority_class urgency) noexcept {
+    switch (urgency) {
+    case priority_class::critical: return "critical";
+    case priority_class::high: return "high";
+    case priority_class::normal: return "normal";
+    case priority_class::low: return "low";
+    }
+    return "?";
+}
 inline constexpr std::size_t priority_classes = 4;
 
 /// The values of priority_class, as a caller writes them: `.priority = ax::priority::high`.
@@ -51,11 +64,15 @@ constexpr priority_class class_of(lane_id lane) noexcept {
     return static_cast<priority_class>(static_cast<std::uint32_t>(lane) % priority_classes);
 }
 
+struct workflow_plan;
+
 /// A task about to be stored. Everything has been checked by who made it; storages keep what they are given.
 struct new_task {
     type_number type{};
     std::string payload;
-    std::string key;                  ///< empty: none
+    std::string key; ///< empty: none
+    key_scoping key_scope = key_scoping::kept;
+    conflict_policy on_conflict;
     std::optional<time_point> run_at; ///< none: at once
     duration delay{};                 ///< added to the storage's own present where there is no run_at
     priority_class priority = priority_class::normal;
@@ -65,6 +82,10 @@ struct new_task {
     std::string retry;                      ///< a policy's text form; empty: the handler's
     std::string schedule;                   ///< the schedule whose occurrence it is; empty: none
     std::optional<time_point> scheduled_at; ///< the nominal instant of that occurrence
+    std::vector<std::string> tags;          ///< sorted, each once
+    bool after_past = false; ///< an occurrence: it waits until the one before it has succeeded, or was skipped
+    bool set_aside = false;  ///< an occurrence: it waits until it is released
+    std::shared_ptr<workflow_plan const> workflow; ///< it is a workflow, of these tasks; null: it is none
 };
 
 /// A task as it is stored, and as a caller sees it.
@@ -101,9 +122,17 @@ struct task_record {
     time_point changed{};                    ///< when it came into its present state
     std::optional<time_point> first_started; ///< start of the first attempt: what a policy's total time counts from
     bool hold_on_interrupt = false;          ///< as its latest claim said
+    bool stop_asked = false;                 ///< in flight, and somebody beside its owner wants it to stop
     bool lonely = false;                     ///< its latest claim was that of a suspect, which runs one at a time
     std::size_t unclean_ends = 0;            ///< how often in a row its owner died while it was in flight
     std::size_t lonely_deaths = 0;           ///< how many of those in a lonely run
+    key_scoping key_scope = key_scoping::kept;
+    bool key_released = false;     ///< it had its key, and holds it no more
+    std::vector<std::string> tags; ///< sorted, each once
+    limit_number waits_for{};      ///< the full limit that it waits for; 0: none
+    bool in_workflow = false;      ///< a task of a workflow, or one itself
+    bool paused = false;           ///< its workflow is paused
+    bool set_aside = false;        ///< an occurrence that is held until it is released; others of its route pass it
 };
 
 /// What a caller sees of a task: the record, and what only the process that runs it knows.

@@ -7,6 +7,7 @@
 //   (not-before A 2026-01-01T00:00:00Z)  (not-after A 2026-12-31T23:59:59Z)  (at-most A 10)
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/core/text.hpp"
 #include "ax/cron/detail/calendar_tree.hpp"
@@ -22,101 +23,117 @@
 
 namespace ax::detail {
 
-inline std::string digits_of(std::int64_t value, std::size_t width) {
-    auto text = std::to_string(value);
-    return text.size() < width ? std::string(width - text.size(), '0') + text : text;
-}
+/// Writes trees, for a store and for people.
+/// @tparam Cron  cron; see calendar_node.
+template <class Cron>
+class calendar_writer {
+    using text = dependent<std::string, Cron>;
 
-/// "2026-12-24", of years from 1970 to 9999 and a little before.
-inline std::string date_text(std::int64_t day) {
-    std::chrono::year_month_day const date{std::chrono::sys_days{std::chrono::days{day}}};
-    return digits_of(static_cast<int>(date.year()), 4) + "-" + digits_of(static_cast<unsigned>(date.month()), 2) + "-" +
-           digits_of(static_cast<unsigned>(date.day()), 2);
-}
+  public:
+    using node = calendar_node<Cron>;
 
-inline std::string instant_text(std::int64_t t) {
-    auto const day = floor_days(t);
-    auto const time = t - day * seconds_a_day;
-    return date_text(day) + "T" + digits_of(time / 3600, 2) + ":" + digits_of(time / 60 % 60, 2) + ":" +
-           digits_of(time % 60, 2) + "Z";
-}
+    static text write(node const& n) {
+        switch (n.kind) {
+        case calendar_kind::moments: {
+            auto const& c = *n.moments;
+            return text("(cron ") + name_of(c.expression().dialect()) + " " + text(c.zone().name()) + " " +
+                   in_quotes(c.text()) + (c.name().empty() ? "" : " " + in_quotes(c.name())) + ")";
+        }
+        case calendar_kind::dates: {
+            auto all = "(dates " + text(n.zone.name());
+            for (auto const& span : n.days) all += " " + span_text(span, "/");
+            return all + ")";
+        }
+        case calendar_kind::also: return "(also" + parts(n) + ")";
+        case calendar_kind::except: return "(except" + parts(n) + ")";
+        case calendar_kind::not_before: return "(not-before" + parts(n) + " " + instant_text(n.bound) + ")";
+        case calendar_kind::not_after: return "(not-after" + parts(n) + " " + instant_text(n.bound) + ")";
+        case calendar_kind::at_most: return "(at-most" + parts(n) + " " + digits_of(n.times, 1) + ")";
+        }
+        return {};
+    }
 
-inline std::string span_text(day_span const& span, char const* between) {
-    return date_text(span.first) + (span.last == span.first ? "" : between + date_text(span.last));
-}
+    /// One sentence, without a full stop.
+    static text tell(node const& n) {
+        switch (n.kind) {
+        case calendar_kind::moments: return n.moments->expression().describe() + by_clocks_of(n.moments->zone());
+        case calendar_kind::dates: {
+            text all;
+            for (std::size_t i = 0; i < n.days.size(); ++i)
+                all += (i == 0 ? "on " : i + 1 == n.days.size() ? " and " : ", ") + span_text(n.days[i], " to ");
+            return (n.days.empty() ? "on no date" : all) + by_clocks_of(n.zone);
+        }
+        case calendar_kind::also: {
+            text all;
+            for (auto const& p : n.parts) all += (all.empty() ? "" : "; and ") + tell_part(*p);
+            return all;
+        }
+        case calendar_kind::except: return tell_part(*n.parts[0]) + "; except " + tell_part(*n.parts[1]);
+        case calendar_kind::not_before: return tell_part(*n.parts[0]) + "; not before " + instant_text(n.bound);
+        case calendar_kind::not_after: return tell_part(*n.parts[0]) + "; not after " + instant_text(n.bound);
+        case calendar_kind::at_most:
+            return tell_part(*n.parts[0]) + "; at most " + (n.times == 1 ? "once" : digits_of(n.times, 1) + " times");
+        }
+        return {};
+    }
 
-inline std::string in_quotes(std::string_view text) {
-    std::string result = "\"";
-    for (char const c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c;
+  private:
+    template <class Number>
+    static text digits_of(Number value, std::size_t width) {
+        auto digits = std::to_string(value);
+        return digits.size() < width ? text(width - digits.size(), '0') + digits : digits;
     }
-    return result + "\"";
-}
 
-inline std::string write_calendar(calendar_node const& n) {
-    auto const parts = [&] {
-        std::string text;
-        for (auto const& part : n.parts) text += " " + write_calendar(*part);
-        return text;
-    };
-    switch (n.kind) {
-    case calendar_kind::moments: {
-        auto const& c = *n.moments;
-        return std::string("(cron ") + name_of(c.expression().dialect()) + " " + std::string(c.zone().name()) + " " +
-               in_quotes(c.text()) + (c.name().empty() ? "" : " " + in_quotes(c.name())) + ")";
+    /// "2026-12-24", of years from 1970 to 9999 and a little before.
+    static text date_text(std::int64_t day) {
+        using date_type = dependent<std::chrono::year_month_day, Cron>;
+        date_type const date{std::chrono::sys_days{std::chrono::days{day}}};
+        return digits_of(static_cast<int>(date.year()), 4) + "-" + digits_of(static_cast<unsigned>(date.month()), 2) +
+               "-" + digits_of(static_cast<unsigned>(date.day()), 2);
     }
-    case calendar_kind::dates: {
-        auto text = "(dates " + std::string(n.zone.name());
-        for (auto const& span : n.days) text += " " + span_text(span, "/");
-        return text + ")";
-    }
-    case calendar_kind::also: return "(also" + parts() + ")";
-    case calendar_kind::except: return "(except" + parts() + ")";
-    case calendar_kind::not_before: return "(not-before" + parts() + " " + instant_text(n.bound) + ")";
-    case calendar_kind::not_after: return "(not-after" + parts() + " " + instant_text(n.bound) + ")";
-    case calendar_kind::at_most: return "(at-most" + parts() + " " + std::to_string(n.times) + ")";
-    }
-    return {};
-}
 
-/// One sentence, without a full stop. A template for the reason that cron_describer is one.
-template <class Node>
-std::string tell_calendar(Node const& n) {
-    auto const part = [](Node const& p) {
-        bool const several = p.kind == calendar_kind::also || p.kind == calendar_kind::except;
-        return several ? "(" + tell_calendar(p) + ")" : tell_calendar(p);
-    };
-    auto const by_clocks_of = [](time_zone const& zone) {
-        return zone == time_zone{} ? std::string{} : " (" + std::string(zone.name()) + ")";
-    };
-    switch (n.kind) {
-    case calendar_kind::moments: return n.moments->expression().describe() + by_clocks_of(n.moments->zone());
-    case calendar_kind::dates: {
-        std::string text;
-        for (std::size_t i = 0; i < n.days.size(); ++i)
-            text += (i == 0 ? "on " : i + 1 == n.days.size() ? " and " : ", ") + span_text(n.days[i], " to ");
-        return (n.days.empty() ? "on no date" : text) + by_clocks_of(n.zone);
+    static text instant_text(std::int64_t t) {
+        auto const day = floor_days(t);
+        auto const time = t - day * seconds_a_day;
+        return date_text(day) + "T" + digits_of(time / 3600, 2) + ":" + digits_of(time / 60 % 60, 2) + ":" +
+               digits_of(time % 60, 2) + "Z";
     }
-    case calendar_kind::also: {
-        std::string text;
-        for (auto const& p : n.parts) text += (text.empty() ? "" : "; and ") + part(*p);
-        return text;
-    }
-    case calendar_kind::except: return part(*n.parts[0]) + "; except " + part(*n.parts[1]);
-    case calendar_kind::not_before: return part(*n.parts[0]) + "; not before " + instant_text(n.bound);
-    case calendar_kind::not_after: return part(*n.parts[0]) + "; not after " + instant_text(n.bound);
-    case calendar_kind::at_most:
-        return part(*n.parts[0]) + "; at most " + (n.times == 1 ? "once" : std::to_string(n.times) + " times");
-    }
-    return {};
-}
 
+    static text span_text(day_span const& span, char const* between) {
+        return date_text(span.first) + (span.last == span.first ? text{} : between + date_text(span.last));
+    }
+
+    static text in_quotes(std::string_view plain) {
+        text result(1, '"');
+        for (char const c : plain) {
+            if (c == '"' || c == '\\') result += '\\';
+            result += c;
+        }
+        return result + "\"";
+    }
+
+    static text parts(node const& n) {
+        text all;
+        for (auto const& part : n.parts) all += " " + write(*part);
+        return all;
+    }
+
+    static text tell_part(node const& n) {
+        bool const several = n.kind == calendar_kind::also || n.kind == calendar_kind::except;
+        return several ? "(" + tell(n) + ")" : tell(n);
+    }
+
+    static text by_clocks_of(time_zone const& zone) {
+        return zone == time_zone{} ? text{} : " (" + text(zone.name()) + ")";
+    }
+};
+
+template <class Cron>
 class calendar_reader {
   public:
     explicit calendar_reader(std::string_view text) : all_(text), rest_(text) {}
 
-    calendar_tree read() {
+    calendar_tree<Cron> read() {
         auto tree = read_step(0, false);
         if (!next_token().empty()) refuse("text behind the end");
         return tree;
@@ -230,7 +247,7 @@ class calendar_reader {
     }
 
     /// @param dates  Whether dates may stand here.
-    calendar_tree read_step(std::size_t depth, bool dates) {
+    calendar_tree<Cron> read_step(std::size_t depth, bool dates) {
         if (depth >= most_calendar_depth) refuse("too many steps in each other");
         if (next_token() != "(") refuse("an opening parenthesis is missing");
         auto tree = read_kind(next_token(), depth, dates);
@@ -238,7 +255,7 @@ class calendar_reader {
         return tree;
     }
 
-    calendar_tree read_kind(std::string_view kind, std::size_t depth, bool dates) {
+    calendar_tree<Cron> read_kind(std::string_view kind, std::size_t depth, bool dates) {
         auto const part = [&](bool dates_allowed = false) { return read_step(depth + 1, dates_allowed); };
         if (kind == "cron") {
             auto const which = dialect_named(next_token());
@@ -246,16 +263,16 @@ class calendar_reader {
             auto const zone = read_zone();
             auto text = read_quoted();
             auto const name = next_is('"') ? read_quoted() : std::string{};
-            return tree_of(cron(std::move(text), zone, *which, name));
+            return tree_of(Cron(std::move(text), zone, *which, name));
         }
         if (kind == "dates" && dates) {
             auto const zone = read_zone();
-            std::vector<day_span> spans;
+            calendar_days<Cron> spans;
             while (!next_is(')')) spans.push_back(read_span());
-            return tree_of_dates(zone, std::move(spans));
+            return tree_of_dates<Cron>(zone, std::move(spans));
         }
         if (kind == "also") {
-            std::vector<calendar_tree> parts;
+            std::vector<calendar_tree<Cron>> parts;
             do parts.push_back(part());
             while (next_is('('));
             return tree_of_any(parts);

@@ -8,6 +8,7 @@
 // description only the first is looked at. Days on which the clocks change have none and are always looked at.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/cron/cron.hpp"
 #include "ax/cron/detail/calendar.hpp"
@@ -29,7 +30,10 @@
 namespace ax::detail {
 
 struct expression_fields {
-    static cron_fields const& of(cron const& c) noexcept { return c.expression().fields_; }
+    template <class Cron>
+    static auto const& of(Cron const& c) noexcept {
+        return c.expression().fields_;
+    }
 };
 
 /// Local dates, both included, in days since 1970.
@@ -38,6 +42,9 @@ struct day_span {
 
     friend bool operator==(day_span const&, day_span const&) noexcept = default;
 };
+
+template <class Cron>
+using calendar_days = std::vector<dependent<day_span, Cron>>;
 
 enum class calendar_kind : std::uint8_t {
     moments,    ///< of one cron
@@ -49,12 +56,14 @@ enum class calendar_kind : std::uint8_t {
     at_most,    ///< the first `times` of the part, which end at `bound`
 };
 
+/// @tparam Cron  cron: as a name that depends, here and below, a unit that makes no calendar does not pay for this.
+template <class Cron>
 struct calendar_node {
     calendar_kind kind;
-    std::optional<cron> moments;
+    std::optional<Cron> moments;
     time_zone zone;             ///< of the dates
-    std::vector<day_span> days; ///< in order, with gaps between them
-    std::vector<std::shared_ptr<calendar_node const>> parts;
+    calendar_days<Cron> days{}; ///< in order, with gaps between them
+    std::vector<std::shared_ptr<calendar_node<Cron> const>> parts;
     std::int64_t bound = 0; ///< seconds since 1970
     std::size_t times = 0;
 
@@ -63,15 +72,8 @@ struct calendar_node {
     bool begins = false;  ///< nothing is before some instant
 };
 
-template <class>
-struct dependent_node {
-    using type = calendar_node;
-};
-
-template <class T>
-using node_for = typename dependent_node<T>::type;
-
-using calendar_tree = std::shared_ptr<calendar_node const>;
+template <class Cron>
+using calendar_tree = std::shared_ptr<calendar_node<Cron> const>;
 
 inline constexpr std::size_t most_calendar_crons = 64, most_calendar_depth = 64, most_calendar_spans = 10'000;
 inline constexpr std::size_t most_calendar_times = 1'000'000'000;
@@ -85,7 +87,8 @@ inline bool has_wall_day(cron_fields const& f, std::int64_t day) noexcept {
     return day >= 0 && day < cron_days && has_day(f, static_cast<std::uint32_t>(day));
 }
 
-inline bool in_spans(std::vector<day_span> const& days, std::int64_t day) noexcept {
+template <class Days>
+bool in_spans(Days const& days, std::int64_t day) noexcept {
     std::size_t first = 0, last = days.size(); // of those that may begin after `day`
     while (first < last) {
         auto const middle = (first + last) / 2;
@@ -99,7 +102,8 @@ inline bool in_spans(std::vector<day_span> const& days, std::int64_t day) noexce
 }
 
 /// The first instant from `t` on that may be one of the tree, whatever is taken from it; no_instant: none.
-inline std::int64_t candidate_from(calendar_node const& n, std::int64_t t) {
+template <class Cron>
+std::int64_t candidate_from(calendar_node<Cron> const& n, std::int64_t t) {
     switch (n.kind) {
     case calendar_kind::moments: return next_occurrence(expression_fields::of(*n.moments), n.moments->zone(), t);
     case calendar_kind::dates: break; // are only ever taken away
@@ -123,7 +127,8 @@ inline std::int64_t candidate_from(calendar_node const& n, std::int64_t t) {
 }
 
 /// The last one up to `t`.
-inline std::int64_t candidate_to(calendar_node const& n, std::int64_t t) {
+template <class Cron>
+std::int64_t candidate_to(calendar_node<Cron> const& n, std::int64_t t) {
     switch (n.kind) {
     case calendar_kind::moments: return prev_occurrence(expression_fields::of(*n.moments), n.moments->zone(), t);
     case calendar_kind::dates: break;
@@ -144,7 +149,8 @@ inline std::int64_t candidate_to(calendar_node const& n, std::int64_t t) {
     return no_instant;
 }
 
-inline bool holds(calendar_node const& n, std::int64_t t) {
+template <class Cron>
+bool holds(calendar_node<Cron> const& n, std::int64_t t) {
     switch (n.kind) {
     case calendar_kind::moments: return occurs_at(expression_fields::of(*n.moments), n.moments->zone(), t);
     case calendar_kind::dates: return in_spans(n.days, floor_days(t + n.zone.period(t).offset));
@@ -178,7 +184,8 @@ std::uint64_t second_by_second(std::int64_t t, Test test) {
     return bits;
 }
 
-inline std::uint64_t minute_of(cron const& c, std::int64_t t) {
+template <class Cron>
+std::uint64_t minute_of_cron(Cron const& c, std::int64_t t) {
     auto const& f = expression_fields::of(c);
     auto const p = c.zone().period(t);
     if (!is_plain(p, f.interval, t, 60))
@@ -198,9 +205,10 @@ inline std::uint64_t minute_of(cron const& c, std::int64_t t) {
 }
 
 /// The 60 seconds from `t` on, which begins a minute, as bits.
-inline std::uint64_t minute_of(calendar_node const& n, std::int64_t t) {
+template <class Cron>
+std::uint64_t minute_of(calendar_node<Cron> const& n, std::int64_t t) {
     switch (n.kind) {
-    case calendar_kind::moments: return minute_of(*n.moments, t);
+    case calendar_kind::moments: return minute_of_cron(*n.moments, t);
     case calendar_kind::dates: {
         auto const p = n.zone.period(t);
         auto const first = floor_days(t + p.offset), last = floor_days(t + 59 + p.offset);
@@ -230,7 +238,8 @@ inline std::uint64_t minute_of(calendar_node const& n, std::int64_t t) {
 }
 
 /// Appends what determines the day that begins at `t`; false where there is no short word for it.
-inline bool describe_day(calendar_node const& n, std::int64_t t, std::string& key) {
+template <class Cron>
+bool describe_day(calendar_node<Cron> const& n, std::int64_t t, std::string& key) {
     auto const append = [&](std::int32_t offset, bool first, bool last) {
         for (int shift = 0; shift < 32; shift += 8) key += static_cast<char>(offset >> shift & 0xff);
         key += static_cast<char>('0' + (first ? 1 : 0) + (last ? 2 : 0));
@@ -266,9 +275,10 @@ inline bool describe_day(calendar_node const& n, std::int64_t t, std::string& ke
 }
 
 /// Looks at a tree day by day, at each kind of day once.
+template <class Cron>
 class day_reader {
   public:
-    explicit day_reader(calendar_node const& tree) : tree_(tree) {}
+    explicit day_reader(calendar_node<Cron> const& tree) : tree_(tree) {}
 
     /// The first instant from `t` on.
     std::int64_t next(std::int64_t t) {
@@ -372,7 +382,7 @@ class day_reader {
         return count;
     }
 
-    calendar_node const& tree_;
+    calendar_node<Cron> const& tree_;
     std::string key_, known_; // the day at hand; all kinds of days, one behind the other
     std::uint32_t totals_[most_kinds]{};
     std::size_t kinds_ = 0;
@@ -380,27 +390,30 @@ class day_reader {
 
 inline constexpr int patience = 64; // candidates in a row that may be taken away before days are read as a whole
 
-inline std::int64_t next_in(calendar_node const& tree, std::int64_t t) {
+template <class Cron>
+std::int64_t next_in(calendar_node<Cron> const& tree, std::int64_t t) {
     auto candidate = candidate_from(tree, t);
     if (!tree.thinned) return candidate;
     for (int i = 0; i < patience; ++i) {
         if (candidate == no_instant || holds(tree, candidate)) return candidate;
         candidate = candidate_from(tree, candidate + 1);
     }
-    return candidate == no_instant ? no_instant : day_reader(tree).next(candidate);
+    return candidate == no_instant ? no_instant : day_reader<Cron>(tree).next(candidate);
 }
 
-inline std::int64_t prev_in(calendar_node const& tree, std::int64_t t) {
+template <class Cron>
+std::int64_t prev_in(calendar_node<Cron> const& tree, std::int64_t t) {
     auto candidate = candidate_to(tree, t);
     if (!tree.thinned) return candidate;
     for (int i = 0; i < patience; ++i) {
         if (candidate == no_instant || holds(tree, candidate)) return candidate;
         candidate = candidate_to(tree, candidate - 1);
     }
-    return candidate == no_instant ? no_instant : day_reader(tree).prev(candidate);
+    return candidate == no_instant ? no_instant : day_reader<Cron>(tree).prev(candidate);
 }
 
-inline std::uint64_t count_in(calendar_node const& tree, std::int64_t from, std::int64_t until) {
+template <class Cron>
+std::uint64_t count_in(calendar_node<Cron> const& tree, std::int64_t from, std::int64_t until) {
     from = (std::max)(from, first_moment);
     until = (std::min)(until, last_moment);
     if (from >= until) return 0;
@@ -410,13 +423,14 @@ inline std::uint64_t count_in(calendar_node const& tree, std::int64_t from, std:
     case calendar_kind::not_before: return count_in(*tree.parts[0], (std::max)(from, tree.bound), until);
     case calendar_kind::not_after:
     case calendar_kind::at_most: return count_in(*tree.parts[0], from, (std::min)(until, tree.bound + 1));
-    default: return day_reader(tree).count(from, until);
+    default: return day_reader<Cron>(tree).count(from, until);
     }
 }
 
 // Building.
 
-inline calendar_tree joined(calendar_node node) {
+template <class Cron>
+calendar_tree<Cron> joined(calendar_node<Cron> node) {
     node.crons = node.moments ? 1 : 0;
     bool begin = !node.parts.empty();
     for (auto const& part : node.parts) {
@@ -433,18 +447,23 @@ inline calendar_tree joined(calendar_node node) {
     if (node.depth > most_calendar_depth)
         throw error(errc::invalid_argument,
                     "a calendar of more than " + std::to_string(most_calendar_depth) + " steps in each other");
-    return std::make_shared<calendar_node const>(std::move(node));
+    return std::make_shared<calendar_node<Cron> const>(std::move(node));
 }
 
-inline calendar_node node_of(calendar_kind kind, std::vector<calendar_tree> parts) {
+template <class Cron>
+calendar_node<Cron> node_of(calendar_kind kind, std::vector<calendar_tree<Cron>> parts) {
     return {kind, std::nullopt, {}, {}, std::move(parts)};
 }
 
-inline calendar_tree tree_of(cron moments) { return joined({calendar_kind::moments, std::move(moments), {}, {}, {}}); }
+template <class Cron>
+calendar_tree<Cron> tree_of(Cron moments) {
+    return joined<Cron>({calendar_kind::moments, std::move(moments), {}, {}, {}});
+}
 
 /// Parts that are unions themselves become parts of this one.
-inline calendar_tree tree_of_any(std::vector<calendar_tree> const& parts) {
-    std::vector<calendar_tree> all;
+template <class Cron>
+calendar_tree<Cron> tree_of_any(std::vector<calendar_tree<Cron>> const& parts) {
+    std::vector<calendar_tree<Cron>> all;
     for (auto const& part : parts) {
         if (part->kind == calendar_kind::also) {
             all.insert(all.end(), part->parts.begin(), part->parts.end());
@@ -452,15 +471,17 @@ inline calendar_tree tree_of_any(std::vector<calendar_tree> const& parts) {
             all.push_back(part);
         }
     }
-    return joined(node_of(calendar_kind::also, std::move(all)));
+    return joined(node_of<Cron>(calendar_kind::also, std::move(all)));
 }
 
-inline calendar_tree tree_without(calendar_tree from, calendar_tree what) {
-    return joined(node_of(calendar_kind::except, {std::move(from), std::move(what)}));
+template <class Cron>
+calendar_tree<Cron> tree_without(calendar_tree<Cron> from, calendar_tree<Cron> what) {
+    return joined(node_of<Cron>(calendar_kind::except, {std::move(from), std::move(what)}));
 }
 
 /// Dates in any order, which may meet and overlap.
-inline calendar_tree tree_of_dates(time_zone zone, std::vector<day_span> days) {
+template <class Cron>
+calendar_tree<Cron> tree_of_dates(time_zone zone, calendar_days<Cron> days) {
     if (days.size() > most_calendar_spans)
         throw error(errc::invalid_argument, "a calendar without more than " + std::to_string(most_calendar_spans) +
                                                 " dates and ranges of dates");
@@ -479,46 +500,58 @@ inline calendar_tree tree_of_dates(time_zone zone, std::vector<day_span> days) {
         }
     }
     days.resize(apart);
-    return joined({calendar_kind::dates, std::nullopt, zone, std::move(days), {}});
+    return joined<Cron>({calendar_kind::dates, std::nullopt, zone, std::move(days), {}});
 }
 
 /// @param kind  not_before or not_after.
-inline calendar_tree tree_bounded(calendar_kind kind, calendar_tree part, std::int64_t bound) {
-    auto node = node_of(kind, {std::move(part)});
+template <class Cron>
+calendar_tree<Cron> tree_bounded(calendar_kind kind, calendar_tree<Cron> part, std::int64_t bound) {
+    auto node = node_of<Cron>(kind, {std::move(part)});
     node.bound = std::clamp(bound, first_moment, last_moment);
     return joined(std::move(node));
 }
 
-inline calendar_tree tree_at_most(calendar_tree part, std::size_t times) {
+template <class Cron>
+calendar_tree<Cron> tree_at_most(calendar_tree<Cron> part, std::size_t times) {
     if (times == 0 || times > most_calendar_times)
         throw error(errc::invalid_argument, "a calendar that happens at most " + std::to_string(times) +
                                                 " times; allowed: 1-" + std::to_string(most_calendar_times));
     if (!part->begins)
         throw error(errc::invalid_argument, "a calendar that happens at most " + std::to_string(times) +
                                                 " times needs a first instant to count from: see not_before()");
-    auto node = node_of(calendar_kind::at_most, {std::move(part)});
+    auto node = node_of<Cron>(calendar_kind::at_most, {std::move(part)});
     node.times = times;
-    auto const last = day_reader(*node.parts[0]).nth(times);
+    auto const last = day_reader<Cron>(*node.parts[0]).nth(times);
     node.bound = last == no_instant ? last_moment : last;
     return joined(std::move(node));
 }
 
-/// The same tree with every cron read again, with the values of `H` drawn from `name`.
-inline calendar_tree tree_named(calendar_tree const& tree, std::string_view name) {
-    switch (tree->kind) {
-    case calendar_kind::moments: return tree_of(tree->moments->named(name));
-    case calendar_kind::dates: return tree;
-    default: break;
+/// The same tree with the crons read again, with the values of `H` drawn from `name`.
+/// @param all  False: only those that have no name and in which something is drawn. Without one it is `tree` itself.
+template <class Cron>
+calendar_tree<Cron> tree_named(calendar_tree<Cron> const& tree, std::string_view name, bool all) {
+    if (tree->kind == calendar_kind::dates) return tree;
+    if (tree->kind == calendar_kind::moments) {
+        auto const& known = *tree->moments;
+        if (!all && !known.name().empty()) return tree;
+        auto named = known.named(name);
+        return !all && named == known ? tree : tree_of(std::move(named));
     }
-    std::vector<calendar_tree> parts;
-    for (auto const& part : tree->parts) parts.push_back(tree_named(part, name));
+    std::vector<calendar_tree<Cron>> parts;
+    bool changed = false;
+    for (auto const& part : tree->parts) {
+        parts.push_back(tree_named(part, name, all));
+        changed = changed || parts.back() != part;
+    }
+    if (!changed) return tree;
     if (tree->kind == calendar_kind::at_most) return tree_at_most(std::move(parts[0]), tree->times);
-    auto node = node_of(tree->kind, std::move(parts));
+    auto node = node_of<Cron>(tree->kind, std::move(parts));
     node.bound = tree->bound;
     return joined(std::move(node));
 }
 
-inline bool same_tree(calendar_node const& a, calendar_node const& b) {
+template <class Cron>
+bool same_tree(calendar_node<Cron> const& a, calendar_node<Cron> const& b) {
     if (a.kind != b.kind || a.moments != b.moments || !(a.zone == b.zone) || a.days != b.days || a.bound != b.bound ||
         a.times != b.times || a.parts.size() != b.parts.size())
         return false;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "ax/core/unique_function.hpp"
+#include "ax/scheduler/detail/attempt_store.hpp"
 #include "ax/scheduler/detail/submission.hpp"
+#include "ax/scheduler/workflow.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/task/options.hpp"
 #include "ax/task/record.hpp"
@@ -13,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -48,7 +51,8 @@ struct handler {
     std::string name;
     type_number number{};
     unique_function<void(context&, std::string_view)> call;
-    handler_options how;
+    handler_options said;                       ///< in the code
+    std::shared_ptr<handler_options const> how; ///< and with what a document says; replaced, never changed
     bool paused = false;
     std::array<lane_state, priority_classes> lanes{};
 };
@@ -71,6 +75,8 @@ struct claimed_attempt {
 
     task_record record;
     handler* handled_by = nullptr;
+    std::shared_ptr<handler_options const> how; ///< as it was when it was claimed
+    attempt_store* store = nullptr;             ///< set before the handler is called
     attempt_status status = attempt_status::waiting;
     bool over_expected = false;
     time_point started{};
@@ -89,6 +95,11 @@ struct claimed_attempt {
     std::string progress_note;
     std::string result;
     std::vector<submission> follow_ups;
+    workflow_nodes<std::string> additions;    ///< to its workflow
+    std::unique_ptr<attempt_effects> effects; ///< null: none
+    std::vector<std::string> steps_taken;     ///< names of steps that are done in this attempt, or under way
+    std::vector<kept_step> steps_before;      ///< of earlier attempts
+    bool steps_read = false;
 
     std::atomic<bool> begun{false}; ///< safe: the executor has come to it, or it was taken back before that
 
@@ -100,6 +111,12 @@ struct claimed_attempt {
         auto const first = reason.compare_exchange_strong(none, why);
         stop.request_stop();
         return first;
+    }
+
+    /// The storage has said that the task is another's by now.
+    void lose() {
+        reason.store(stop_reason::lease_lost);
+        stop.request_stop();
     }
 };
 

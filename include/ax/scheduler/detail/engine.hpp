@@ -17,19 +17,32 @@
 #include "ax/core/dependent.hpp"
 #include "ax/core/random.hpp"
 #include "ax/observe/events.hpp"
+#include "ax/scheduler/backfill.hpp"
 #include "ax/scheduler/detail/alarm_window.hpp"
+#include "ax/scheduler/detail/backfills.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
+#include "ax/scheduler/detail/cleaning.hpp"
+#include "ax/scheduler/detail/declared_document.hpp"
 #include "ax/scheduler/detail/flight.hpp"
+#include "ax/scheduler/detail/guest_submits.hpp"
 #include "ax/scheduler/detail/handler_call.hpp"
 #include "ax/scheduler/detail/host_name.hpp"
 #include "ax/scheduler/detail/id_set.hpp"
+#include "ax/scheduler/detail/named_waiters.hpp"
 #include "ax/scheduler/detail/outbox.hpp"
+#include "ax/scheduler/detail/storage_watch.hpp"
+#include "ax/scheduler/detail/suspect_line.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/scheduler/detail/timetable.hpp"
+#include "ax/scheduler/detail/trusted_time.hpp"
+#include "ax/scheduler/explain.hpp"
+#include "ax/scheduler/upkeep.hpp"
+#include "ax/scheduler/workflow.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/time/clock.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +60,14 @@
 
 namespace ax::detail {
 
+/// @throws error invalid_argument that names the member; `where` comes before it.
+inline void check(retention_policy const& chosen, std::string const& where) {
+    auto const refuse = [&](char const* why) { throw error(errc::invalid_argument, where + why); };
+    if (chosen.age.value() <= duration{0}) refuse("retention.age is not positive");
+    if (chosen.dead_age.value() <= duration{0}) refuse("retention.dead_age is not positive");
+    if (chosen.count == 0) refuse("retention.count is 0");
+}
+
 /// Checks what a caller chose. @throws error invalid_argument that names the member.
 inline options checked(options chosen) {
     auto const refuse = [](char const* why) { throw error(errc::invalid_argument, std::string("options: ") + why); };
@@ -58,13 +79,14 @@ inline options checked(options chosen) {
     if (chosen.claimed_ahead == 0) refuse("claimed_ahead is 0");
     if (chosen.window_tasks == 0) refuse("window_tasks is 0");
     if (chosen.submit_queue == 0) refuse("submit_queue is 0");
+    check(chosen.retention, "options: ");
     check_text(chosen.node_name, "node name", longest_name, true);
     if (chosen.node_name.empty()) chosen.node_name = machine_and_process();
     return chosen;
 }
 
 template <storage Storage, clock Clock, class Attempt = claimed_attempt, class Recurrence = recurrence>
-class engine {
+class engine : public guest_desk {
     using attempt_ptr = std::shared_ptr<Attempt>;
     using handler_type = typename Attempt::handler_type;
     using lane_type = typename handler_type::lane_type;
@@ -82,8 +104,11 @@ class engine {
     using type_number = later<ax::type_number>;
     using time_point = later<ax::time_point>;
     using new_task = later<ax::new_task>;
+    using new_member = later<ax::new_member>;
     using task_record = later<ax::task_record>;
     using task_view = later<ax::task_view>;
+    using obstacle = later<ax::obstacle>;
+    using wait_reason = later<ax::wait_reason>;
     using attempt_view = later<ax::attempt_view>;
     using attempt_end = later<ax::attempt_end>;
     using insertion = later<ax::insertion>;
@@ -98,6 +123,16 @@ class engine {
     using schedule_record = later<ax::schedule_record>;
     using schedule_step = later<ax::schedule_step>;
     using schedule_answer = later<ax::schedule_answer>;
+    using guest_task = later<detail::guest_task>;
+    using guest_insertion = later<ax::guest_insertion>;
+    using kept_step = later<ax::kept_step>;
+    using prune_terms = later<ax::prune_terms>;
+    using prune_answer = later<ax::prune_answer>;
+    using finding = later<ax::finding>;
+    using task_stats = later<ax::task_stats>;
+    using backfill_record = later<ax::backfill_record>;
+    using backfill_step = later<ax::backfill_step>;
+    using backfill_answer = later<ax::backfill_answer>;
 
   public:
     using writer = typename Storage::writer;
@@ -107,7 +142,7 @@ class engine {
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
           flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
-          timetable_(times_.reached()), recovered_at_(times_.steady()),
+          timetable_(times_.reached()), waiters_(times_.reached()), suspects_(times_.steady()),
           clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 
     engine(engine const&) = delete;
@@ -126,30 +161,7 @@ class engine {
 
     /// Takes over what an earlier run left behind. The first thing a driver does. Returns false, and does nothing, when
     /// repeated.
-    bool recover() {
-        std::lock_guard const one_at_a_time{recover_mutex_};
-        {
-            std::lock_guard const guard{mutex_};
-            if (recovered_) return false;
-        }
-        reclaim_answer answer;
-        store_.transact(commit::durable, [&](writer& w) {
-            answer = w.reclaim({self_, settings_.poison_after, times_.reached()});
-        });
-        auto const kept = store_.schedules();
-        task_filter newest;
-        newest.limit = 1;
-        auto const latest = store_.list(newest, times_.reached());
-        std::lock_guard const guard{mutex_};
-        recovery_ = answer;
-        for (auto const& record : kept) timetable_.put(record);
-        timetable_.look_ahead(times_.reached());
-        for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);
-        newest_before_poll_ = newest_;
-        recovered_ = true;
-        recovered_at_ = times_.steady();
-        return true;
-    }
+    bool recover();
 
     reclaim_answer recovery() const {
         std::lock_guard const guard{mutex_};
@@ -159,237 +171,102 @@ class engine {
     // ---------------------------------------------------------------- handlers
 
     void add_handler(std::string_view name, unique_function<void(context&, std::string_view)> call,
-                     handler_options how) {
-        check_text(name, "task type", longest_name, false);
-        auto const positive = [&](std::optional<time_span> const& limit, char const* what) {
-            if (limit && limit->value() <= duration{0})
-                throw error(errc::invalid_argument,
-                            std::string(what) + " of task type \"" + std::string(name) + "\" is not positive");
-        };
-        positive(how.timeout, "timeout");
-        positive(how.expected, "expected run time");
-        auto const number = number_of(name);
-        bool paused = false;
-        for (auto const& type : store_.types())
-            if (type.number == number) paused = type.paused;
-        {
-            std::lock_guard const guard{mutex_};
-            auto& made = handlers_[number];
-            if (made)
-                throw error(errc::invalid_argument, "task type \"" + std::string(name) + "\" has a handler already");
-            made = std::make_unique<handler_type>();
-            made->name = name;
-            made->number = number;
-            made->call = std::move(call);
-            made->how = std::move(how);
-            made->paused = paused;
-            for (std::size_t i = 0; i != priority_classes; ++i) {
-                auto& lane = made->lanes[i];
-                lane.lane = make_lane(number, static_cast<priority_class>(i));
-                window_.set_runnable(lane, !paused);
-                lanes_.push_back(&lane);
-            }
-            must_load_ = true;
-            nudge_pump_ = true;
-        }
-        flush();
-    }
+                     handler_options how);
 
-    type_number number_of(std::string_view name) {
-        {
-            std::lock_guard const guard{mutex_};
-            if (auto const known = numbers_.find(name); known != numbers_.end()) return known->second;
-        }
-        type_number number{};
-        store_.transact(commit::durable, [&](writer& w) { number = w.type(name); });
-        std::lock_guard const guard{mutex_};
-        numbers_.emplace(std::string(name), number);
-        return number;
-    }
+    type_number number_of(std::string_view name);
 
     /// No task of the type is claimed while it is paused; claims that have not started are given back.
-    void pause(std::string_view type, bool yes) {
-        check_text(type, "task type", longest_name, false);
-        auto const number = number_of(type);
-        std::lock_guard const in_order{pause_mutex_}; // what memory does is what was stored last
-        transact([&](writer& w) { w.pause(number, yes); });
-        std::vector<attempt_ptr> revoked;
-        {
-            std::lock_guard const guard{mutex_};
-            if (auto const by = handlers_.find(number); by != handlers_.end()) {
-                by->second->paused = yes;
-                for (auto& lane : by->second->lanes) window_.set_runnable(lane, !yes);
-                if (yes)
-                    revoked =
-                        flight_.revoke_all([&](Attempt const& mine) { return mine.handled_by == by->second.get(); });
-                must_load_ = true;
-                nudge_pump_ = true;
-            }
-        }
-        try {
-            if (!revoked.empty()) settle_revoked(std::move(revoked), attempt_outcome::released, [](writer&) {});
-        } catch (error const&) { // the pump gives them back: the pause itself is stored
-        }
-        flush();
-    }
+    void pause(std::string_view type, bool yes);
+
+    // ---------------------------------------------------------------- limits
+
+    void limit_tag(std::string_view tag, later<limit> const& how);
+
+    void set_resource(std::string_view name, std::size_t capacity);
 
     // ---------------------------------------------------------------- tasks, as callers ask for them
 
-    std::vector<insertion> submit(std::vector<submission> wanted) {
-        submit_room const room{*this, wanted.size()};
-        std::vector<new_task> tasks;
-        tasks.reserve(wanted.size());
-        auto const from = times_.present();
-        std::string_view last_type;
-        type_number last_number{};
-        for (auto& one : wanted) {
-            if (one.type != last_type) {
-                last_type = one.type;
-                last_number = number_of(one.type);
-            }
-            one.task.type = last_number;
-            if (one.task.delay > duration{0}) one.task.run_at = saturating_add(from, std::exchange(one.task.delay, {}));
-            tasks.push_back(std::move(one.task));
-        }
-        std::vector<insertion> answer;
-        alarms due;
-        transact([&](writer& w) {
-            due.clear();
-            answer = w.insert(tasks, times_.reached(), due);
-        });
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& task : tasks) plan_deadline(task.deadline);
-            for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
-        }
-        take_alarms(due);
-        return answer;
-    }
+    std::vector<insertion> submit(std::vector<submission> wanted);
+
+    /// In a transaction of the host's. Waits for nothing that the storage's own writer may hold.
+    template <class Connection>
+    guest_insertion submit_in(Connection connection, submission wanted);
+
+    /// What was submitted under that id in a transaction of the host's is stored now.
+    void guest_committed(ax::task_id id) override;
 
     enum class cancel_answer : std::uint8_t { cancelled, stop_requested, too_late, unknown };
 
-    cancel_answer cancel(task_id id) {
-        for (;;) {
-            auto const held = take_back(id);
-            if (held.running) {
-                held.running->request_stop(stop_reason::cancelled); // stop callbacks of the host run here
-                return cancel_answer::stop_requested;
-            }
-            if (held.revoked) {
-                settle_revoked({held.revoked}, attempt_outcome::released, // it never started: no attempt is counted
-                               [&](writer& w) { w.cancel(id, times_.reached()); });
-                run_ended({id});
-                return cancel_answer::cancelled;
-            }
-            change made;
-            transact([&](writer& w) { made = w.cancel(id, times_.reached()); });
-            take_alarms(made.due);
-            if (made.outcome == change_outcome::done) {
-                run_ended({id});
-                return cancel_answer::cancelled;
-            }
-            if (made.outcome == change_outcome::unknown) return cancel_answer::unknown;
-            if (is_terminal(made.state)) return cancel_answer::too_late;
-            if (claimed_meanwhile(id, made) || recover())
-                continue; // ours; or an earlier run's, which is taken over now
-            auto const now_is = store_.find(id);
-            if (!now_is || is_active(now_is->state)) return cancel_answer::too_late; // somebody else's
-            // Its attempt ended between two looks at it: it waits again, or is over.
-        }
-    }
+    cancel_answer cancel(task_id id);
 
-    change_outcome retry(task_id id) {
-        change made;
-        transact([&](writer& w) { made = w.retry(id, times_.reached()); });
-        take_alarms(made.due);
-        return made.outcome;
-    }
+    change_outcome retry(task_id id);
 
-    change_outcome reschedule(task_id id, time_point when) {
-        check_instant(when, "reschedule to an instant that");
-        for (;;) {
-            auto const held = take_back(id);
-            if (held.running) return change_outcome::wrong_state;
-            change made;
-            auto const move = [&](writer& w) { made = w.reschedule(id, when, times_.reached()); };
-            if (held.revoked)
-                settle_revoked({held.revoked}, attempt_outcome::released, move);
-            else
-                transact(move);
-            take_alarms(made.due);
-            if (!claimed_meanwhile(id, made)) return made.outcome;
-        }
-    }
+    change_outcome reschedule(task_id id, time_point when);
+
+    // ---------------------------------------------------------------- workflows
+
+    /// @param head  What was said of the workflow as a whole.
+    template <class Workflow>
+    insertion submit_workflow(Workflow const& wanted, submission head);
+
+    change_outcome mark_succeeded(task_id id);
+
+    rerun_answer rerun(task_id id, rerun_scope scope);
+
+    change_outcome pause_workflow(task_id id, bool yes);
+
+    std::vector<later<member_record>> members(task_id id) const;
+
+    std::vector<task_view> critical_path(task_id id) const;
 
     // ---------------------------------------------------------------- schedules
 
-    schedule_record declare(std::string_view name, Recurrence const& how, std::string_view type, std::string payload) {
-        check_text(name, "schedule name", longest_name, false);
-        check_text(type, "task type", longest_name, false);
-        check_size(payload, "payload of schedule \"" + std::string(name) + "\"", settings_.payload_limit);
-        auto const now = times_.reached();
-        schedule_record wanted;
-        wanted.name = name;
-        wanted.spec = how.spec();
-        wanted.type = number_of(type);
-        wanted.payload = std::move(payload);
-        wanted.next = how.first(now);
-        schedule_record stored;
-        transact([&](writer& w) { stored = w.declare(wanted, now); });
-        {
-            std::lock_guard const guard{mutex_};
-            place(stored);
-        }
-        flush();
-        return stored;
-    }
+    schedule_record declare(std::string_view name, Recurrence const& how, std::string_view type, std::string payload,
+                            later<schedule_options> chosen);
 
-    bool forget(std::string_view name) {
-        bool known = false;
-        transact([&](writer& w) { known = w.forget(name); });
-        std::lock_guard const guard{mutex_};
-        timetable_.remove(name);
-        return known;
-    }
+    template <class Workflow>
+    schedule_record declare_workflow(std::string_view name, Recurrence const& how, Workflow const& wanted,
+                                     later<schedule_options> chosen);
+
+    /// Declares what a document defines; see scheduler::declare().
+    template <class Definitions>
+    later<ax::declared> declare_all(Definitions wanted, bool prune);
+
+    later<ax::workflow> workflow_named(std::string_view name) const;
+
+    bool forget(std::string_view name);
+
+    bool pause_schedule(std::string_view name);
+
+    bool resume_schedule(std::string_view name, resume_policy how);
+
+    std::vector<later<firing>> preview(std::string_view name, std::size_t most) const;
+
+    insertion run_now(std::string_view name);
+
+    later<backfill_report> backfill(std::string_view name, time_point from, time_point to,
+                                    later<backfill_options> const& chosen);
+
+    bool stop_backfill(std::uint64_t number);
+
+    period_outcome mark_catch_up(std::string_view name, time_point nominal);
+
+    period_outcome release(std::string_view name, time_point nominal, priority_class urgency);
+
+    /// Those of a range; returns how many.
+    std::size_t release(std::string_view name, time_point from, time_point to, priority_class urgency);
 
     // ---------------------------------------------------------------- reads
 
     std::optional<task_view> find(task_id id) const { return shown(store_.find(id)); }
     std::optional<task_view> find_by_key(std::string_view key) const { return shown(store_.find_by_key(key)); }
 
-    std::vector<task_view> list(task_filter const& wanted) const {
-        std::vector<task_view> found;
-        if (!wanted.over_expected) {
-            for (auto& record : store_.list(wanted, times_.reached())) found.push_back(*shown(std::move(record)));
-            return found;
-        }
-        std::vector<task_id> slow;
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& mine : flight_.running_ones())
-                if (mine->over_expected && (wanted.type.empty() || mine->record.type == wanted.type) &&
-                    mine->record.id > wanted.after)
-                    slow.push_back(mine->record.id);
-        }
-        std::sort(slow.begin(), slow.end());
-        if (slow.size() > wanted.limit) slow.resize(wanted.limit);
-        for (auto const id : slow)
-            if (auto one = find(id); one && one->over_expected) found.push_back(std::move(*one));
-        return found;
-    }
+    std::vector<task_view> list(task_filter const& wanted) const;
 
-    std::vector<attempt_view> history(task_id id) const {
-        auto attempts = store_.history(id);
-        std::lock_guard const guard{mutex_};
-        auto const mine = flight_.find(id);
-        if (mine && mine->status == attempt_status::running && !attempts.empty() && !attempts.back().end &&
-            attempts.back().id == mine->record.fence) {
-            attempts.back().start = mine->started;
-            std::lock_guard const text{mine->text_mutex};
-            attempts.back().log = mine->log;
-        }
-        return attempts;
-    }
+    std::vector<attempt_view> history(task_id id) const;
+
+    /// Why a task is not running now: at least one reason.
+    std::vector<wait_reason> explain(task_id id) const;
 
     Storage const& store() const noexcept { return store_; }
 
@@ -401,14 +278,35 @@ class engine {
         std::size_t claimed = 0;
         std::size_t unsettled = 0;
         std::size_t in_memory = 0;
+        std::size_t pruned = 0;
+        std::string prune_error;
+        bool clock_in_doubt = false;
     };
 
     health_numbers health() const {
         std::lock_guard const guard{mutex_};
-        return {failures_ == 0,    failures_ == 0 ? std::string{} : failure_,
-                failures_,         flight_.running(),
-                flight_.claimed(), outbox_.size(),
-                window_.size()};
+        return {!watch_.down(),      watch_.down() ? watch_.failure() : std::string{},
+                watch_.failures(),   flight_.running(),
+                flight_.claimed(),   outbox_.size(),
+                window_.size(),      cleaning_.total(),
+                cleaning_.failure(), trust_.doubts()};
+    }
+
+    // ---------------------------------------------------------------- upkeep
+
+    task_stats stats() const;
+
+    /// Finds states that cannot come about.
+    std::vector<finding> verify(bool repair);
+
+    /// How long the one who calls pump() may sleep, at most `most`: a clean-up that goes on, and tasks of which it is
+    /// not known whether they are stored, ask for it earlier.
+    duration until_next_errand(duration most) const {
+        std::lock_guard const guard{mutex_};
+        if (stopping_) return most;
+        if (cleaning_.in_pass()) most = (std::min)(most, cleaning_.pause_left(times_.steady()));
+        if (backing_off()) return most;
+        return (std::min)(most, guests_.next_look(times_.steady()).value_or(most));
     }
 
     // ---------------------------------------------------------------- the steps
@@ -424,6 +322,7 @@ class engine {
             auto const steady = times_.steady();
             notice_clock(now, steady);
             window_.turn(saturating_add(now, settings_.read_ahead));
+            waiters_.turn(now, [this](due_task const& task) { window_.requeue(task); });
             timetable_.turn(now);
             flight_.turn(now, steady, found);
             try_next_suspect();
@@ -453,13 +352,17 @@ class engine {
         auto const now = times_.reached();
         std::optional<time_point> next;
         if (backing_off()) {
-            next = saturating_add(now, retry_storage_at_ - times_.steady());
+            next = saturating_add(now, watch_.pause_left(times_.steady()));
         } else if (!recovered_ || must_load_ || pump_has_work(now) || flight_.may_start()) {
             next = now;
         } else {
             next = next_turn(duration{0});
             for (auto const* lane : lanes_) next = earlier(next, window_.next_read(*lane));
             next = earlier(next, next_deadline_);
+            if (auto const pause = guests_.next_look(times_.steady()); pause && !stopping_)
+                next = earlier(next, saturating_add(now, *pause));
+            if (cleaning_.in_pass() && !stopping_)
+                next = earlier(next, saturating_add(now, cleaning_.pause_left(times_.steady())));
             if (next) next = (std::max)(*next, now);
         }
         turn_planned_at_ = next.value_or((time_point::max)());
@@ -468,37 +371,7 @@ class engine {
 
     /// One exchange with the storage. Returns whether it moved anything. Errors of the storage are kept for health(),
     /// and nothing is lost: what could not be recorded is recorded by a later pump().
-    bool pump() {
-        mark_pumping const mark{this};
-        batch b;
-        std::vector<pending_event> events;
-        {
-            std::lock_guard const guard{mutex_};
-            if (backing_off()) return false;
-            collect(b, times_.reached());
-        }
-        bool moved = false;
-        try {
-            if (!b.empty()) {
-                exchange(b);
-                apply(b, events);
-                send(events); // that a task was picked up is said before its handler can start
-                events.clear();
-                admit(b);
-                moved = true;
-            }
-            moved = read_pages(b.sweep) || moved;
-            fill_gaps();
-            storage_answered(events);
-        } catch (error const& e) {
-            storage_failed(b, e, events);
-        } catch (std::exception const& e) { // out of memory, say: as transient as a storage that is away
-            storage_failed(b, error(errc::unavailable, e.what()), events);
-        }
-        flush();
-        send(events);
-        return moved;
-    }
+    bool pump();
 
     /// Hands attempts that may start to the executor, as long as a worker is free.
     void dispatch() {
@@ -517,9 +390,8 @@ class engine {
         }
     }
 
-    /// The executor dropped what it was handed. Where the attempt was taken back before, this object may be gone.
+    /// The executor dropped what it was handed. The caller has called begin() on it: nobody takes it back meanwhile.
     void dropped(attempt_ptr const& mine) noexcept {
-        if (!mine->begin()) return;
         {
             std::lock_guard const guard{mutex_};
             mine->begun.store(false);
@@ -615,21 +487,34 @@ class engine {
 
     /// Waits until the task is in flight no more; false where `limit` passed first.
     bool wait_not_in_flight(task_id id, duration limit) {
+        return wait_until(limit, [&] {
+            std::lock_guard const guard{mutex_};
+            return !flight_.contains(id);
+        });
+    }
+
+    /// Waits until the workflow has ended; false where `limit` passed first.
+    bool wait_workflow_ended(task_id id, duration limit) {
+        return wait_until(limit, [&] {
+            auto const whole = store_.workflow(id);
+            return !whole || is_terminal(whole->state);
+        });
+    }
+
+    /// Waits until `done()`; false where `limit` passed first.
+    template <class Done>
+    bool wait_until(duration limit, Done&& done) {
         auto const end = saturating_add(time_point{times_.steady()}, limit);
-        for (;;) {
-            std::unique_lock lock{mutex_};
-            if (!flight_.contains(id)) return true;
+        while (!done()) {
             auto const left = end - time_point{times_.steady()};
             if (left <= duration{0}) return false;
-            auto const gone = [&] { return !flight_.contains(id); };
-            if (threaded_) {
-                if (settled_.wait_for(lock, bounded(left), gone)) return true;
-            } else { // nobody else may store the outcome
-                if (settled_.wait_for(lock, (std::min)(left, duration{20}), gone)) return true;
-                lock.unlock();
-                pump();
+            {
+                std::unique_lock lock{mutex_}; // what ended between the look and here is seen after 20 ms
+                settled_.wait_for(lock, (std::min)(left, duration{20}));
             }
+            if (!threaded_) pump(); // nobody else may store the outcome
         }
+        return true;
     }
 
     /// Waits, at most for `limit`, until every outcome is stored.
@@ -668,7 +553,7 @@ class engine {
 
     bool storage_down() const {
         std::lock_guard const guard{mutex_};
-        return failures_ != 0;
+        return watch_.down();
     }
 
     /// The next pump() also looks for what has been lost from memory, and for deadlines.
@@ -687,11 +572,13 @@ class engine {
 
   private:
     static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
-    static constexpr duration suspects_wait{1000};  ///< after the start, before the first lonely run
+    static constexpr std::size_t waiting_size = 64; ///< limits looked at in one read
 
     /// What one pump() carries to the storage and brings back.
     struct batch {
         std::vector<finished_attempt> ended;
+        std::vector<finished_attempt>
+            settled_ones; ///< kept until no lock is held: what handlers captured goes with them
         std::vector<attempt_ptr> noted;
         std::vector<due_task> drawn;
         std::vector<schedule_step> steps;
@@ -778,7 +665,8 @@ class engine {
     /// What a commit made claimable may have been made without our knowing: memory is filled anew from the store.
     void read_anew() {
         window_.reset(times_.reached(), lanes_);
-        must_load_ = true;
+        must_load_ = must_look_ = true;
+        backfills_.read_anew();
     }
 
     handler_type* handler_of(lane_id lane) const {
@@ -820,9 +708,9 @@ class engine {
     std::optional<time_point> next_turn(duration ahead) {
         auto next = window_.next_expiry();
         if (next) next = saturating_add(*next, -ahead);
-        next = earlier(next, timetable_.next_turn());
-        if (!suspects_.empty() && suspects_must_wait())
-            next = earlier(next, saturating_add(times_.reached(), recovered_at_ + suspects_wait - times_.steady()));
+        next = earlier(earlier(next, timetable_.next_turn()), waiters_.next_expiry());
+        if (auto const pause = suspects_.pause_left(times_.steady()))
+            next = earlier(next, saturating_add(times_.reached(), *pause));
         return earlier(next, flight_.next_turn(times_.reached(), times_.steady()));
     }
 
@@ -871,12 +759,33 @@ class engine {
             auto* const by = handler_of(a.lane);
             if (by == nullptr) continue; // no handler here: it stays in the store
             bool const next_poll = polling_ && !at_once && (a.id > newest_before_poll_ || run_in_poll_.contains(a.id));
-            window_.arm(by->lanes[static_cast<std::size_t>(class_of(a.lane))], a,
-                        next_poll ? (time_point::min)() : horizon);
+            auto& lane = by->lanes[static_cast<std::size_t>(class_of(a.lane))];
+            if (a.waits) {
+                arm_waiter(lane, a, next_poll);
+                continue;
+            }
+            window_.arm(lane, a, next_poll ? (time_point::min)() : horizon);
             if (a.run_at <= horizon)
                 nudge_pump_ = true;
             else
                 plan_turn(saturating_add(a.run_at, -settings_.read_ahead.value()));
+        }
+    }
+
+    /// @throws error invalid_argument that names what is wrong.
+    static void check_limits(std::string_view name, later<handler_options> const& how);
+
+    alarms store_limits(type_number number, later<handler_options> const& how);
+
+    void arm_waiter(lane_type& lane, alarm const& a, bool next_poll) {
+        if (!lane.runnable || !waiters_.name(a.id, a.run_at)) return; // a type that is resumed is looked at anew
+        due_task const task{a.id, &lane};
+        if (a.run_at <= times_.reached() && !next_poll) {
+            window_.requeue(task);
+            nudge_pump_ = true;
+        } else {
+            waiters_.wait(task, a.run_at);
+            plan_turn(a.run_at);
         }
     }
 
@@ -885,14 +794,15 @@ class engine {
         {
             std::lock_guard const guard{mutex_};
             for (auto const id : ids) timetable_.run_ended(id);
-            if (timetable_.any_gap()) nudge_pump_ = true;
+            backfills_.wake();
+            if (timetable_.any_gap() || backfills_.wants_look()) nudge_pump_ = true;
         }
         flush();
     }
 
     void place(schedule_record const& record) {
         timetable_.put(record);
-        if (record.next) plan_turn(*record.next);
+        if (record.next && !record.paused) plan_turn(*record.next); // a spread makes it look once in vain
         if (timetable_.any_gap()) nudge_pump_ = true;
     }
 
@@ -904,37 +814,10 @@ class engine {
     };
 
     /// What this process holds of a task: nothing, its running attempt, or a claim that is now the caller's to settle.
-    taken_back take_back(task_id id) {
-        for (;;) {
-            std::unique_lock lock{mutex_};
-            if (!flight_.contains(id)) return {};
-            auto mine = flight_.find(id);
-            if (mine && mine->status == attempt_status::running) return {mine, nullptr};
-            if (mine && flight_.revoke(*mine)) return {nullptr, mine};
-            // Its claim is being committed, its handler is about to be called, or its outcome is on the way, which may
-            // take until the storage is back.
-            if (mine && mine->status == attempt_status::ended && failures_ != 0)
-                throw error(errc::unavailable,
-                            "the outcome of task " + std::to_string(to_number(id)) + ": " + failure_);
-            bool const by_me = !threaded_ || pumping_here == this; // on the way by the hands of this very thread
-            if (by_me && !outbox_.empty()) {
-                lock.unlock();
-                pump();
-                continue;
-            }
-            if (pumping_here == this)
-                throw error(errc::unavailable, "task " + std::to_string(to_number(id)) +
-                                                   ": an observer asked while its claim or outcome was on the way");
-            settled_.wait_for(lock, std::chrono::milliseconds{20}, [&] { return !flight_.contains(id); });
-        }
-    }
+    taken_back take_back(task_id id);
 
     /// True where a change failed only because the task was claimed here between two looks at it.
-    bool claimed_meanwhile(task_id id, change const& made) const {
-        if (made.outcome != change_outcome::wrong_state || !is_active(made.state)) return false;
-        std::lock_guard const guard{mutex_};
-        return flight_.contains(id);
-    }
+    bool claimed_meanwhile(task_id id, change const& made) const;
 
     attempt_end end_of(Attempt const& mine, attempt_outcome how) const {
         attempt_end end;
@@ -945,7 +828,18 @@ class engine {
         return end;
     }
 
-    /// Leaves a revoked attempt for the next pump(), as released.
+    /// What memory does when a type is paused or resumed. Returns the claims that are taken back, for the caller to
+    /// settle.
+    std::vector<attempt_ptr> set_paused(handler_type& which, bool yes) {
+        which.paused = yes;
+        for (auto& lane : which.lanes) window_.set_runnable(lane, !yes);
+        must_load_ = must_look_ = true;
+        nudge_pump_ = true;
+        if (!yes) return {};
+        return flight_.revoke_all([&](Attempt const& mine) { return mine.handled_by == &which; });
+    }
+
+    /// Leaves a revoked attempt for the next pump().
     void give_back(attempt_ptr const& mine) {
         finished_attempt done;
         done.what = mine;
@@ -956,53 +850,20 @@ class engine {
 
     /// Records revoked attempts at once, on the caller's thread, in one commit with `also`.
     template <class Also>
-    void settle_revoked(std::vector<attempt_ptr> revoked, attempt_outcome how, Also&& also) {
-        std::vector<attempt_end> ends;
-        for (auto const& mine : revoked) ends.push_back(end_of(*mine, how));
-        settlement settled;
-        try {
-            transact([&](writer& w) {
-                if (!ends.empty()) settled = w.settle(ends, times_.reached());
-                also(w);
-            });
-        } catch (...) { // not recorded: the pump gives them back, and the caller learns of the failure
-            {
-                std::lock_guard const guard{mutex_};
-                for (auto const& mine : revoked) give_back(mine);
-            }
-            flush();
-            throw;
-        }
-        std::vector<attempt_ptr> dead; // destroyed without the lock
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& mine : revoked) leave_flight(*mine);
-            dead = flight_.take_dead();
-            nudge_turn_ = nudge_pump_ = true; // a worker, or room for a claim, may be free
-            arm(settled.due);
-        }
-        settled_.notify_all();
-        flush();
-    }
+    void settle_revoked(std::vector<attempt_ptr> revoked, attempt_outcome how, Also&& also);
 
     void leave_flight(Attempt const& mine) {
         flight_.leave(mine);
         if (!mine.record.lonely) return;
-        lonely_ = false;
+        suspects_.landed();
         try_next_suspect();
     }
 
-    /// A process that dies again and again soon after its start has another reason than a task: while it is young,
-    /// suspects wait, so that its deaths do not count against the one that would be running alone.
-    bool suspects_must_wait() const { return times_.steady() - recovered_at_ < suspects_wait; }
-
     /// Lets one suspect be claimed, where none is in flight.
     void try_next_suspect() {
-        while (!lonely_ && !suspects_.empty() && !suspects_must_wait()) {
-            auto const next = suspects_.begin()->second;
-            suspects_.erase(suspects_.begin());
-            if (!next.lane->runnable) continue; // read again when its type is resumed
-            window_.requeue(next);
+        while (auto const next = suspects_.next(times_.steady())) {
+            if (!next->lane->runnable) continue; // read again when its type is resumed
+            window_.requeue(*next);
             nudge_pump_ = true;
             return;
         }
@@ -1013,13 +874,15 @@ class engine {
     /// Notices a wall clock that was set back: what memory holds by wall time is built anew.
     void notice_clock(time_point now, duration steady) {
         auto const lead = now.time_since_epoch() - steady;
+        if (lead - clock_lead_ > punctual) watching_since_ = now; // it leapt, or the machine slept
         if (lead > clock_lead_) clock_lead_ = lead;
         if (clock_lead_ - lead <= duration{100}) return; // small steps add up until they count
         clock_lead_ = lead;
+        watching_since_ = now;
         window_.reset(now, lanes_);
         timetable_.set_back(now);
         for (auto const& mine : flight_.set_back(now, saturating_add(now, settings_.read_ahead))) give_back(mine);
-        must_load_ = true;
+        must_load_ = must_look_ = true;
     }
 
     // ---------------------------------------------------------------- one run
@@ -1051,6 +914,7 @@ class engine {
         } else if (!start_is_stored(*mine)) {
             done.end.outcome = attempt_outcome::released;
         } else {
+            mine->store = &attempt_store_;
             done.end = handler_call{*mine, times_, settings_.payload_limit, jitter}();
             done.end.started = mine->started;
         }
@@ -1083,292 +947,144 @@ class engine {
         if (end.outcome == attempt_outcome::succeeded) {
             end.result = std::move(mine.result);
             done.follow_ups = std::move(mine.follow_ups);
+            done.additions = std::move(mine.additions);
+            done.effects = std::move(mine.effects);
+            end.effects = done.effects.get();
         }
     }
 
     // ---------------------------------------------------------------- the pump's parts
 
-    bool backing_off() const { return failures_ != 0 && times_.steady() < retry_storage_at_; }
+    bool backing_off() const { return watch_.backing_off(times_.steady()); }
 
     bool pump_has_work(time_point now) const {
         return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
-               (next_deadline_ && *next_deadline_ <= now) ||
-               (!stopping_ && (window_.any_due(flight_.open_classes()) || timetable_.any_due()));
+               (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
+               (!stopping_ && (must_look_ || window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 
     /// What cannot be stored must not stand in the way of the rest: after a commit that failed for another reason than
     /// a storage that is away, what it carried goes by itself, one thing at a time and each kind in turn.
-    void collect_one(batch& b, time_point now) {
-        --alone_;
-        b.alone = true;
-        for (int tries = 0; tries != 3 && b.empty(); ++tries) {
-            auto const kind = next_kind_++ % 3;
-            if (kind == 0) b.ended = outbox_.take(1);
-            if (stopping_) continue;
-            if (kind == 1) b.steps = timetable_.take_steps(now, 1);
-            if (kind == 2) draw(b, 1);
-        }
-    }
+    void collect_one(batch& b, time_point now);
 
-    void collect(batch& b, time_point now) {
-        if (alone_ != 0) return collect_one(b, now);
-        b.ended = outbox_.take((std::numeric_limits<std::size_t>::max)());
-        for (auto& mine : std::exchange(to_note_, {}))
-            if (mine->status == attempt_status::running) b.noted.push_back(std::move(mine));
-        b.sweep = std::exchange(must_sweep_, false) || (next_deadline_ && *next_deadline_ <= now);
-        if (stopping_) return;
-        b.steps = timetable_.take_steps(now, (std::numeric_limits<std::size_t>::max)());
-        draw(b, (std::numeric_limits<std::size_t>::max)());
-    }
+    void collect(batch& b, time_point now);
 
     /// Draws due tasks to be claimed, as many as there is room for.
-    void draw(batch& b, std::size_t most) {
-        auto open = flight_.open_classes();
-        std::array<std::size_t, priority_classes> room{};
-        for (std::size_t i = 0; i != priority_classes; ++i) room[i] = flight_.room(static_cast<priority_class>(i));
-        while (b.drawn.size() != most) {
-            auto const task = window_.draw(open);
-            if (!task) break;
-            if (!flight_.reserve(task->id)) continue; // in flight here already
-            auto const c = static_cast<std::size_t>(class_of(task->lane->lane));
-            open[c] = --room[c] != 0;
-            b.drawn.push_back(*task);
-        }
+    void draw(batch& b, std::size_t most);
+
+    void exchange(batch& b);
+
+    template <class Node>
+    new_member member_of(Node const& node, new_task const& common, time_point now);
+
+    template <class Workflow>
+    void become(new_task& head, Workflow const& wanted, time_point now, bool says_priority);
+
+    void complete(new_task& occurrence, time_point now);
+
+    void complete(schedule_step& step, time_point now);
+
+    void plan_deadlines(new_task const& task);
+
+    bool makes_workflows(type_number number);
+
+    type_number workflow_number();
+
+    schedule_record checked_schedule(std::string_view name, Recurrence const& how, std::string_view type,
+                                     std::string payload, later<schedule_options> chosen) const;
+
+    template <class Definitions>
+    std::vector<schedule_record> checked_document(Definitions const& wanted) const;
+
+    /// The names of those that an earlier document declared.
+    std::vector<std::string> declared_before() const;
+
+    alarms change_handlers(writer& w, later<declared_document<std::string>> const& by);
+
+    /// The priority of tasks of a type where nothing is said of them.
+    priority_class usual_priority(std::string_view type) const {
+        if (!any_priority_.load(std::memory_order_relaxed)) return priority_class::normal;
+        std::lock_guard const guard{mutex_};
+        return declared_.priority_of(type);
     }
 
-    void exchange(batch& b) {
-        std::vector<attempt_end> ends;
-        ends.reserve(b.ended.size());
-        for (auto& one : b.ended) {
-            ends.push_back(one.end);
-            for (auto const& f : one.follow_ups) { // numbers are looked up before the commit, which may be repeated
-                ends.back().follow_ups.push_back(f.task);
-                ends.back().follow_ups.back().type = number_of(f.type);
-            }
-        }
-        std::vector<claim_request> requests;
-        requests.reserve(b.drawn.size());
-        std::vector<start_mark> starts;
-        claim_terms terms;
-        terms.node = self_;
-        {
-            std::lock_guard const guard{mutex_};
-            for (auto const& task : b.drawn)
-                requests.push_back({task.id, handler_of(task.lane->lane)->how.on_interrupt == on_interrupt::hold});
-            for (auto const& mine : b.noted) starts.push_back({mine->record.id, mine->record.fence, mine->started});
-            terms.suspects = lonely_ || suspects_must_wait() ? 0 : 1;
-        }
-        bool const answers = !ends.empty() || !b.steps.empty() || b.sweep; // a claim alone need not survive a power cut
-        store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
-            auto const now = times_.reached();
-            if (!ends.empty()) b.settled = w.settle(ends, now);
-            if (!starts.empty()) w.start(starts, now);
-            if (b.sweep) b.expired = w.expire(now, expire_size);
-            b.stepped.clear();
-            for (auto const& step : b.steps) b.stepped.push_back(w.step(step, now));
-            if (requests.empty()) return;
-            terms.now = now;
-            terms.until = saturating_add(now, settings_.read_ahead);
-            b.claims = w.claim(requests, terms);
-        });
+    template <class Verb>
+    change change_task(Verb&& verb);
+
+    std::optional<schedule_record> find_schedule(std::string_view name) const;
+
+    /// @throws error invalid_argument where there is none.
+    schedule_record known_schedule(std::string_view name) const;
+
+    static void check_urgency(priority_class urgency) {
+        if (urgency > priority_class::low)
+            throw error(errc::invalid_argument,
+                        "priority " + std::to_string(static_cast<int>(urgency)) + " is no priority class");
     }
 
-    void apply(batch& b, std::vector<pending_event>& events) {
-        {
-            std::lock_guard const guard{mutex_};
-            auto const now = times_.reached();
-            apply_settlement(b, now, events);
-            if (b.sweep) {
-                arm(b.expired.due);
-                for (auto const id : b.expired.dead) timetable_.run_ended(id);
-                next_deadline_ = b.expired.next;
-            }
-            for (auto const& answer : b.stepped) {
-                arm(answer.due, true);
-                if (answer.accepted || !answer.record.name.empty()) place(answer.record);
-            }
-            b.steps.clear();
-            apply_claims(b, now, events);
-        }
-        settled_.notify_all();
-    }
+    static backfill_step fill_step(backfill_record const& from, schedule_record const& record,
+                                   schedule_meaning<Recurrence> const& means);
 
-    void apply_settlement(batch& b, time_point now, std::vector<pending_event>& events) {
-        for (std::size_t i = 0; i != b.ended.size(); ++i) {
-            auto const& one = b.ended[i];
-            bool const taken = b.settled.accepted[i];
-            leave_flight(*one.what);
-            if (one.end.outcome == attempt_outcome::released) continue;
-            if (taken)
-                for (auto const& f : one.follow_ups) plan_deadline(f.task.deadline);
-            if (taken && !one.what->record.schedule.empty() && is_terminal(b.settled.states[i])) timetable_.run_ended();
-            if (!observer) continue;
-            auto& e = note(events, taken ? event_kind::reported : event_kind::refused, one.what, now);
-            e.outcome = one.end.outcome;
-            e.run_time = one.end.started ? one.end.ended - *one.end.started : duration{0};
-            e.text = one.end.error;
-        }
-        outbox_.stored(b.ended.size());
-        b.ended.clear();
-        arm(b.settled.due);
-    }
+    void plan_deadlines_of(backfill_step const& step);
 
-    void apply_claims(batch& b, time_point now, std::vector<pending_event>& events) {
-        for (auto const id : b.claims.suspects)
-            for (auto const& task : b.drawn)
-                if (task.id == id) suspects_.insert_or_assign(id, task);
-        std::size_t at = 0; // the claimed ones stand in the order in which they were asked for
-        for (auto const& task : b.drawn) {
-            if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
-                flight_.give_up(task.id); // somebody else's, or not claimable any more
-                if (doubtful_.erase(task.id)) b.doubted.push_back(task.id);
-                continue;
-            }
-            auto const by = handler_of(task.lane->lane);
-            auto const mine = flight_.enter(std::move(b.claims.claimed[at++]), *by);
-            if (mine->record.lonely) lonely_ = true;
-            if (observer) note(events, event_kind::picked_up, mine, now);
-            b.entered.push_back(mine);
-        }
-        b.drawn.clear();
-        try_next_suspect(); // the lonely one may have ended in the same commit, or was not claimable any more
-    }
+    void took_fill(backfill_answer const& answer);
+
+    /// Backfills go on where some of what they made has ended. Returns whether anything was made.
+    bool fill_backfills();
+
+    template <class Decide>
+    bool change_schedule(std::string_view name, Decide&& decide);
+
+    /// Somebody beside their handlers wants these tasks to stop. A claim that has not started is given back.
+    void stop_asked(std::vector<task_id> const& asked);
+
+    void apply(batch& b, std::vector<pending_event>& events);
+
+    void apply_settlement(batch& b, time_point now, std::vector<pending_event>& events);
+
+    void apply_claims(batch& b, time_point now, std::vector<pending_event>& events);
 
     /// Lets what was claimed to its handlers, now or at its instant.
-    void admit(batch& b) {
-        for (auto const id : b.doubted)
-            if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
-                auto const lost = std::make_shared<Attempt>();
-                lost->record = std::move(*record);
-                lost->status = attempt_status::ended;
-                std::lock_guard const guard{mutex_};
-                if (!flight_.contains(id)) give_back(lost);
-            }
-        std::lock_guard const guard{mutex_};
-        auto const now = times_.reached();
-        for (auto const& mine : b.entered) {
-            if (mine->status != attempt_status::waiting) continue; // taken back meanwhile
-            if ((stopping_ || mine->handled_by->paused) && flight_.revoke(*mine))
-                give_back(mine);
-            else if (flight_.admit(mine, now))
-                continue;
-            else
-                plan_turn(mine->record.run_at);
-        }
-        b.entered.clear();
-    }
+    void admit(batch& b);
 
     /// Reads the next page of each lane that wants one. Returns whether anything came.
-    bool read_pages(bool sweep) {
-        std::vector<page_request> requests;
-        {
-            std::lock_guard const guard{mutex_};
-            if (stopping_) must_load_ = false;
-            if (stopping_ || !recovered_) return false;
-            must_load_ = false;
-            auto const now = times_.reached();
-            for (auto* const lane : lanes_) {
-                if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
-                if (!sweep) continue;
-                if (auto request = window_.next_sweep(*lane, now)) requests.push_back(*request);
-            }
-        }
-        bool came = false;
-        std::size_t at = 0;
-        try {
-            for (; at != requests.size(); ++at) came = read_page(requests[at]) || came;
-        } catch (...) {
-            std::lock_guard const guard{mutex_};
-            for (; at != requests.size(); ++at) window_.failed(requests[at]);
-            must_load_ = true;
-            throw;
-        }
-        return came;
-    }
+    bool read_pages(bool sweep);
 
-    bool read_page(page_request const& request) {
-        auto const page = store_.upcoming(request.after, request.until, request.limit);
-        std::optional<time_point> beyond;
-        if (!request.sweep && page.size() < request.limit) {
-            alarm behind = request.after;
-            behind.run_at = request.until;
-            behind.id = window_type::behind_all;
-            auto const first = store_.upcoming(behind, (time_point::max)(), 1);
-            if (!first.empty()) beyond = first.front().run_at;
-        }
-        std::lock_guard const guard{mutex_};
-        window_.loaded(request, page, beyond, saturating_add(times_.reached(), settings_.read_ahead));
-        if (!page.empty()) newest_ = (std::max)(newest_, page.back().id);
-        if (auto const next = next_turn(settings_.read_ahead)) plan_turn(*next);
-        return !page.empty();
-    }
+    /// Learns what others have done to the store beside this process: pauses, and wishes that a task should stop.
+    void look_around();
+
+    bool read_page(page_request const& request);
+
+    /// Reads who waits for limits and may go: all where memory has forgotten them, else, in a sweep, a few limits in
+    /// turn. Returns whether anybody.
+    bool read_waiters(bool sweep);
 
     /// Fixed delays whose run has ended get their next instant. It counts from what the store knows, so that an end of
     /// the process between the run and this step loses nothing.
-    void fill_gaps() {
-        std::vector<typename plan_type::gap> gaps;
-        {
-            std::lock_guard const guard{mutex_};
-            if (!recovered_) return;
-            gaps = timetable_.take_gaps();
-        }
-        try {
-            for (auto const& gap : gaps) {
-                auto const last = store_.find(gap.last_task);
-                if (last && !is_terminal(last->state)) continue;
-                schedule_step step;
-                step.name = gap.name;
-                step.version = gap.version;
-                step.next = gap.how.after_end(last && last->finished ? *last->finished : times_.reached());
-                schedule_answer answer;
-                transact([&](writer& w) { answer = w.step(step, times_.reached()); });
-                std::lock_guard const guard{mutex_};
-                if (!answer.record.name.empty()) place(answer.record);
-            }
-        } catch (...) {
-            std::lock_guard const guard{mutex_};
-            timetable_.run_ended();
-            throw;
-        }
-    }
+    void fill_gaps();
 
-    void storage_answered(std::vector<pending_event>& events) {
-        std::lock_guard const guard{mutex_};
-        if (failures_ == 0) return;
-        failures_ = 0;
-        note(events, event_kind::storage_up, nullptr, times_.reached());
-    }
+    /// Asks the store for what was submitted in transactions of the host's. Returns whether any of it has come.
+    bool look_for_guests();
+
+    void storage_answered(std::vector<pending_event>& events);
 
     /// The storage failed: all that the batch held is kept, and the storage is asked again after a pause that grows.
-    void storage_failed(batch& b, error const& e, std::vector<pending_event>& events) {
-        std::lock_guard const guard{mutex_};
-        bool const passes = e.transient() || e.kind() == errc::outcome_unknown;
-        if (!passes && !b.alone)
-            alone_ = (std::min)(3 * (b.ended.size() + b.steps.size() + b.drawn.size()) + 3, std::size_t{10'000});
-        bool const guilty = !passes && b.alone;
-        if (guilty && !b.ended.empty())
-            outbox_.refused(b.ended, e);
-        else
-            outbox_.put_back(b.ended);
-        if (e.kind() == errc::outcome_unknown) read_anew();
-        to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
-        for (auto const& task : b.drawn) {
-            flight_.give_up(task.id);
-            if (guilty) continue; // the next sweep finds it again
-            window_.requeue(task);
-            if (e.kind() == errc::outcome_unknown) doubtful_.insert(task.id);
-        }
-        for (auto const& step : b.steps) guilty ? timetable_.set_aside(step.name) : timetable_.again(step.name);
-        must_sweep_ = must_sweep_ || b.sweep;
-        if (failures_ == 0 || failure_ != e.what())
-            note(events, event_kind::storage_down, nullptr, times_.reached()).text = e.what();
-        failure_ = e.what();
-        ++failures_;
-        auto const longest = duration{10LL << (std::min)(failures_, std::size_t{9})}; // 20 ms to 5 s, half of it jitter
-        auto const half = static_cast<std::uint64_t>(longest.count() / 2);
-        retry_storage_at_ = times_.steady() + longest / 2 + duration{static_cast<std::int64_t>(random_() % half)};
-        settled_.notify_all();
+    void storage_failed(batch& b, error const& e, std::vector<pending_event>& events);
+
+    /// Removes some of what has ended, where it is time for that. At most one commit.
+    void clean(bool busy);
+    void begin_cleaning();
+    void clean_some();
+
+    /// What the store is to know of the clock with the next commit: nothing within a minute of the last time, nor,
+    /// where nothing else is written, unless a confirmation is under way and ten minutes have passed.
+    std::string clock_to_keep(bool writes) const {
+        auto const passed = times_.steady() - clock_kept_at_;
+        bool const wanted = writes ? passed >= duration{60'000} : trust_.doubts() && passed >= duration{600'000};
+        return wanted && recovered_ ? trust_.text(times_.steady()) : std::string{};
     }
+
+    void find_lost(std::vector<finding>& all, bool repair);
 
     /// A stored task with what only this process knows of it.
     std::optional<task_view> shown(std::optional<task_record> record) const {
@@ -1393,9 +1109,11 @@ class engine {
     options const settings_;
     timekeeper<Clock> times_;
     node_id const self_;
+    std::atomic<bool> any_priority_{false}; ///< whether a document gives one to a task type
+    attempt_store_of<Storage> attempt_store_{store_, how_durable()};
 
     std::mutex recover_mutex_;
-    std::mutex pause_mutex_;          ///< one pause() or resume() at a time
+    std::mutex pause_mutex_;          ///< one pause(), resume(), on(), set_resource() or declare_all() at a time
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
@@ -1404,22 +1122,29 @@ class engine {
     window_type window_;
     flight<Attempt> flight_;
     plan_type timetable_;
+    backfill_list<Storage> backfills_;
     outbox<Attempt> outbox_;
 
+    later<declared_document<std::string>> declared_;
     std::map<std::string, type_number, std::less<>> numbers_;
+    std::vector<task_id> held_back_; ///< of workflows paused meanwhile: given back once their claim is known
+    std::map<type_number, bool> workflow_types_; ///< whether it is the type of workflows
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
-    std::vector<lane_type*> lanes_;        ///< of all handlers
-    std::map<task_id, due_task> suspects_; ///< wait for the lonely run to end
-    id_set<task_id> doubtful_;             ///< drawn for a claim whose commit may or may not have been made
+    std::vector<lane_type*> lanes_;   ///< of all handlers
+    named_waiters<due_task> waiters_; ///< for limits
+    suspect_line<due_task> suspects_;
+    id_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
+    guest_submits<guest_task> guests_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
-    bool lonely_ = false;        ///< a suspect is in flight
     bool stopping_ = false;
     bool recovered_ = false;
     bool threaded_ = false;
     bool must_load_ = true; ///< a lane may want a page
     bool must_sweep_ = true;
+    bool must_look_ = true;      ///< memory does not know who waits for limits
+    limit_number swept_limit_{}; ///< the last one that a sweep has looked at
     std::optional<time_point> next_deadline_;
     reclaim_answer recovery_;
 
@@ -1434,11 +1159,12 @@ class engine {
     task_id newest_before_poll_{};
     id_set<task_id> run_in_poll_;
 
-    std::size_t failures_ = 0; ///< of the storage, in a row
-    std::string failure_;
-    duration retry_storage_at_{};
-    duration recovered_at_; ///< steady time
-    duration clock_lead_;   ///< of the wall clock over the steady one, the most since it was set back
+    storage_watch watch_;
+    cleaning<Storage> cleaning_;
+    trusted_time trust_;
+    duration clock_kept_at_ = duration{-3'600'000};   ///< steady time
+    time_point watching_since_ = (time_point::max)(); ///< without a break: what came due before was missed
+    duration clock_lead_; ///< of the wall clock over the steady one, the most since it was set back
 };
 
 } // namespace ax::detail

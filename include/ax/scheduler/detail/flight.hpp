@@ -82,6 +82,7 @@ class flight {
         auto mine = std::make_shared<Attempt>();
         mine->record = std::move(record);
         mine->handled_by = &by;
+        mine->how = by.how;
         tasks_[mine->record.id] = mine;
         ++claimed_[index(*mine)];
         return mine;
@@ -135,7 +136,7 @@ class flight {
     /// Sets the alarms of a running attempt. Returns the wall-clock instant of the first that matters.
     std::optional<time_point> set_limits(Attempt& mine, time_point now) {
         auto const from = time_point{mine.started_steady + duration{1}};
-        auto const& how = mine.handled_by->how;
+        auto const& how = *mine.how;
         std::optional<time_point> first;
         if (mine.record.deadline) {
             mine.wall_alarm = instants_.schedule(*mine.record.deadline, mark_of(mine, what::deadline));

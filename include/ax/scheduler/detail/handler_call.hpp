@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,6 +68,7 @@ class handler_call {
             end.outcome = how == ending::returned ? attempt_outcome::succeeded : attempt_outcome::failed;
         }
         if (end.outcome == attempt_outcome::failed) decide_retry(end);
+        if (end.outcome == attempt_outcome::succeeded) decide_otherwise();
         end.error = bounded_text(end.error, error_limit);
         return end;
     }
@@ -111,7 +113,7 @@ class handler_call {
             return attempt_outcome::cancelled;
         }
         if (why == stop_reason::timed_out) {
-            because("timeout after " + std::to_string(attempt_.handled_by->how.timeout->value().count()) + " ms");
+            because("timeout after " + std::to_string(attempt_.how->timeout->value().count()) + " ms");
             return attempt_outcome::failed;
         }
         if (why == stop_reason::deadline) {
@@ -119,8 +121,7 @@ class handler_call {
             return attempt_outcome::expired;
         }
         because("interrupted by a stop of the scheduler");
-        return attempt_.handled_by->how.on_interrupt == on_interrupt::hold ? attempt_outcome::held
-                                                                           : attempt_outcome::interrupted;
+        return attempt_.how->on_interrupt == on_interrupt::hold ? attempt_outcome::held : attempt_outcome::interrupted;
     }
 
     time_point later(duration delay) const {
@@ -143,6 +144,22 @@ class handler_call {
         if (!end.retry_at) end.outcome = attempt_outcome::exhausted;
     }
 
+    /// A success that the handler's own writes may yet turn into a failure: what becomes of it then.
+    void decide_otherwise() {
+        attempt_effects* effects = nullptr;
+        {
+            std::lock_guard const guard{attempt_.text_mutex};
+            effects = attempt_.effects.get();
+        }
+        if (effects == nullptr) return;
+        attempt_end other;
+        other.outcome = attempt_outcome::failed;
+        decide_retry(other);
+        effects->otherwise = other.outcome;
+        effects->retry_at = other.retry_at;
+        effects->remark = std::move(other.error);
+    }
+
     /// What the task's own policy says, else its handler's. One that cannot say is noted and passed over.
     std::optional<duration> next_delay(ax::retry::retry_state const& so_far, string& text) {
         try {
@@ -152,7 +169,7 @@ class handler_call {
             text += string("; stored retry policy: ") + e.what();
         }
         try {
-            if (auto const& own = attempt_.handled_by->how.retry) return own->next_delay(so_far, jitter_);
+            if (auto const& own = attempt_.how->retry) return own->next_delay(so_far, jitter_);
         } catch (...) { // a custom policy that throws
             text += "; the handler's retry policy threw";
         }

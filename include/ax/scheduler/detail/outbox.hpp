@@ -4,10 +4,12 @@
 #include "ax/observe/events.hpp"
 #include "ax/scheduler/detail/flight.hpp"
 #include "ax/scheduler/detail/submission.hpp"
+#include "ax/scheduler/workflow.hpp"
 #include "ax/storage/concept.hpp"
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,8 +22,10 @@ template <class Attempt>
 struct finished {
     std::shared_ptr<Attempt> what;
     attempt_end end;
-    std::vector<submission> follow_ups; ///< their types get numbers when they are stored
-    std::size_t tries = 0;              ///< commits that failed with it aboard alone
+    std::vector<submission> follow_ups;       ///< their types get numbers when they are stored
+    workflow_nodes<std::string> additions;    ///< to the workflow of the task, likewise
+    std::unique_ptr<attempt_effects> effects; ///< what `end` points to; null: none
+    std::size_t tries = 0;                    ///< commits that failed with it aboard alone
 };
 
 /// Outcomes on their way to the storage.
@@ -67,8 +71,9 @@ class outbox {
         auto& one = taken.front();
         if (++one.tries < 3) return put_back(taken);
         --under_way_;
-        if (!one.follow_ups.empty()) {
+        if (!one.follow_ups.empty() || !one.additions.all().empty()) {
             one.follow_ups.clear();
+            one.additions = {};
             one.tries = 0;
             one.end.outcome = attempt_outcome::exhausted;
             one.end.error = bounded_text(std::string("its follow-ups cannot be stored: ") + e.what(), 4096);

@@ -2,11 +2,16 @@
 #pragma once
 
 #include "ax/core/dependent.hpp"
+#include "ax/scheduler/detail/misfire_plan.hpp"
+#include "ax/scheduler/detail/schedule_terms.hpp"
+#include "ax/scheduler/detail/spread.hpp"
+#include "ax/scheduler/payload_template.hpp"
 #include "ax/scheduler/schedule.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/time/time_point.hpp"
 #include "ax/wheel/timing_wheel.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,6 +23,88 @@
 
 namespace ax::detail {
 
+/// What a stored schedule means.
+template <class Recurrence>
+struct schedule_meaning {
+    using text = dependent<std::string, Recurrence>;
+
+    Recurrence how;
+    basic_schedule_terms<text> terms;
+    duration offset{0};                                  ///< of the spread
+    std::optional<basic_payload_template<text>> payload; ///< none: it is the same for each occurrence
+
+    /// Errors: corrupt where a stored text is none.
+    explicit schedule_meaning(dependent<schedule_record, Recurrence> const& record)
+        : how(Recurrence::parse(record.spec)), terms(basic_schedule_terms<text>::parse(record.terms)),
+          offset(spread_offset(record.name, terms.spread)) {
+        if (is_template(record.payload)) payload = basic_payload_template<text>::parse(record.payload);
+    }
+
+    /// Whether a payload, which is JSON, may hold what is no part of the payload of its tasks.
+    static bool is_template(std::string_view payload) {
+        return payload.find("{{") != payload.npos || payload.find("\\u007") != payload.npos;
+    }
+
+    /// The first planned instant of the schedule from `from` on.
+    std::optional<time_point> at_or_after(dependent<schedule_record, Recurrence> const& record, time_point from) const {
+        return how.at_or_after(from, record.next.value_or(record.last_nominal.value_or(record.created)));
+    }
+    bool is_planned(dependent<schedule_record, Recurrence> const& record, time_point nominal) const {
+        return nominal >= earliest_time && nominal <= latest_time && at_or_after(record, nominal) == nominal;
+    }
+
+    /// The task of the occurrence at that instant, as far as it does not depend on others.
+    dependent<new_task, Recurrence> occurrence(dependent<schedule_record, Recurrence> const& record,
+                                               time_point nominal) const {
+        dependent<new_task, Recurrence> task;
+        task.type = record.type;
+        if (payload) {
+            std::optional<time_point> prev;
+            std::optional<time_point> next;
+            if (payload->asks_for_neighbours()) {
+                prev = how.preceding(nominal);
+                next = how.following(nominal);
+            }
+            auto const zone = how.zone();
+            if (!zone && prev && *prev <= record.created) prev.reset(); // a rate begins when it is declared
+            task.payload = payload->render(nominal, prev, next, zone.value_or(time_zone{}));
+        } else {
+            task.payload = record.payload;
+        }
+        task.run_at = saturating_add(nominal, offset);
+        task.priority = terms.priority;
+        task.retry = terms.retry;
+        task.tags = terms.tags;
+        task.schedule = record.name;
+        task.scheduled_at = nominal;
+        task.after_past = terms.depends_on_past;
+        return task;
+    }
+
+    /// Lets an occurrence wait for those before it where the policy is that one runs at a time.
+    /// @param making_up  It is one of several that run_all makes up for.
+    void stand_in_line(dependent<schedule_record, Recurrence> const& record, dependent<new_task, Recurrence>& task,
+                       bool making_up) const {
+        bool const in_line =
+            terms.overlap == overlap_policy::skip
+                ? making_up
+                : terms.overlap != overlap_policy::allow && terms.overlap != overlap_policy::replace_running;
+        if (in_line) (task.route_key = schedule_route) += record.name;
+    }
+
+    static void add_tag(dependent<new_task, Recurrence>& task, std::string_view tag) {
+        auto const at = std::lower_bound(task.tags.begin(), task.tags.end(), tag);
+        if (at == task.tags.end() || *at != tag) task.tags.emplace(at, tag);
+    }
+
+    /// What becomes of the occurrences that are due.
+    misfire_plan<Recurrence> plan(time_point cursor, time_point now, time_point watching_since,
+                                  std::size_t most) const {
+        misfire_terms const chosen{terms.misfire, offset, misfire_grace(now, watching_since), most};
+        return plan_misfires(how, cursor, now, chosen);
+    }
+};
+
 /// The schedules of a store in memory: what each means, and when it is due next.
 /// Threads: none of its own; the caller's mutex guards it.
 template <class Recurrence>
@@ -27,6 +114,7 @@ class timetable {
     using new_task = dependent<ax::new_task, Recurrence>;
     using schedule_record = dependent<ax::schedule_record, Recurrence>;
     using schedule_step = dependent<ax::schedule_step, Recurrence>;
+    using meaning = schedule_meaning<Recurrence>;
 
   public:
     explicit timetable(time_point now) : wheel_(now) {}
@@ -46,10 +134,11 @@ class timetable {
         if (known == places_.end()) places_.emplace(record.name, place);
         auto& p = entries_[place];
         if (record.created == p.record.created && record.version < p.record.version) return; // older than what is known
-        if (!p.how || p.record.spec != record.spec) {
-            p.how.reset();
+        if (!p.means || p.record.spec != record.spec || p.record.terms != record.terms ||
+            p.record.payload != record.payload) {
+            p.means.reset();
             try {
-                p.how = Recurrence::parse(record.spec);
+                p.means.emplace(record);
             } catch (error const&) { // kept in the store, for the version that can read it
             }
         }
@@ -66,6 +155,16 @@ class timetable {
         places_.erase(known);
     }
 
+    /// Calls `use(record, meaning)` with the schedule of that name; false where there is none, or it makes no sense.
+    template <class Use>
+    bool with(std::string_view name, Use&& use) const {
+        auto const known = places_.find(name);
+        if (known == places_.end()) return false;
+        auto const& p = entries_.at(known->second);
+        if (p.means) use(p.record, *p.means);
+        return p.means.has_value();
+    }
+
     void turn(time_point now) {
         wheel_.advance(now, [this](std::uint64_t place) { due_.push_back(place); });
     }
@@ -74,25 +173,30 @@ class timetable {
 
     bool any_due() const { return !due_.empty(); }
 
-    /// The steps of all that are due: the cursor moves on, and one occurrence stands for all that were missed.
-    /// @param most  How many at the most; the others stay due.
-    std::vector<schedule_step> take_steps(time_point now, std::size_t most) {
+    /// Occurrences of one schedule that are created in one commit; those beyond stay due.
+    static constexpr std::size_t most_at_once = 100;
+
+    /// The steps of all that are due, each with at most one occurrence; those of one schedule go together, in order.
+    /// @param watching_since  See misfire_grace().
+    /// @param most            How many schedules at the most; the others stay due.
+    std::vector<schedule_step> take_steps(time_point now, time_point watching_since, std::size_t most) {
         std::vector<schedule_step> steps;
         auto taken = std::exchange(due_, {});
+        std::sort(taken.begin(), taken.end());
+        taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
         if (taken.size() > most) {
             due_.assign(taken.begin() + static_cast<std::ptrdiff_t>(most), taken.end());
             taken.resize(most);
         }
         for (auto const place : taken) {
             auto const found = entries_.find(place);
-            if (found == entries_.end() || !found->second.record.next) continue;
-            auto const& p = found->second;
-            if (!p.how) continue;
-            if (*p.record.next <= now)
-                steps.push_back(step_of(p, now));
-            else if (auto const nearer = p.how->nearer(*p.record.next, now))
+            if (found == entries_.end() || !found->second.means || found->second.record.paused) continue;
+            auto& p = found->second;
+            if (p.record.next && p.due_at() <= now)
+                add_steps(steps, p, now, watching_since);
+            else if (auto const nearer = p.nearer(now))
                 steps.push_back(step_back(p, *nearer));
-            else
+            else if (p.record.next)
                 arm(place, found->second); // the clock went back meanwhile, or it was declared anew
         }
         return steps;
@@ -100,7 +204,7 @@ class timetable {
 
     /// It cannot be stored whatever is tried: it fires no more until it is declared anew, and harms no other.
     void set_aside(std::string_view name) {
-        if (auto const known = places_.find(name); known != places_.end()) entries_.at(known->second).how.reset();
+        if (auto const known = places_.find(name); known != places_.end()) entries_.at(known->second).means.reset();
     }
 
     /// A step could not be stored: the schedule is due again.
@@ -117,15 +221,15 @@ class timetable {
     /// A task has ended that may be what a fixed delay waits for.
     void run_ended(task_id id) {
         for (auto const& [place, p] : entries_)
-            if (p.record.last_task == id && p.how && p.how->waits_for_end() && !p.record.next) look_at_gaps_ = true;
+            if (p.record.last_task == id && p.waits_for_end()) look_at_gaps_ = true;
     }
 
     std::vector<gap> take_gaps() {
         std::vector<gap> waiting;
         if (!std::exchange(look_at_gaps_, false)) return waiting;
         for (auto const& [place, p] : entries_)
-            if (p.how && p.how->waits_for_end() && !p.record.next)
-                waiting.push_back({p.record.name, p.record.version, p.record.last_task, *p.how});
+            if (p.waits_for_end())
+                waiting.push_back({p.record.name, p.record.version, p.record.last_task, p.means->how});
         return waiting;
     }
 
@@ -143,23 +247,28 @@ class timetable {
     /// set back. What occurred already does not occur again, for the store knows it.
     void look_ahead(time_point now) {
         for (auto const& [place, p] : entries_)
-            if (p.how && p.record.next && p.how->nearer(*p.record.next, now)) due_.push_back(place);
+            if (p.means && p.nearer(now)) due_.push_back(place);
     }
 
   private:
     struct entry {
         schedule_record record;
-        std::optional<Recurrence> how; ///< none where the stored text does not parse: it never fires
+        std::optional<meaning> means; ///< none where a stored text does not parse: it never fires
         timer_handle timer{};
+        bool more_to_make_up = false; ///< the latest plan was cut: what is on time comes behind the rest of it
+
+        time_point due_at() const { return saturating_add(*record.next, means->offset); }
+        std::optional<time_point> nearer(time_point now) const { return means->how.nearer(record.next, now); }
+        bool waits_for_end() const { return means && means->how.waits_for_end() && !record.next; }
     };
 
     void arm(std::uint64_t place, entry& p) {
         wheel_.cancel(p.timer);
         p.timer = {};
-        if (!p.how) return;
+        if (!p.means || p.record.paused) return;
         if (p.record.next)
-            p.timer = wheel_.schedule(*p.record.next, place);
-        else if (p.how->waits_for_end())
+            p.timer = wheel_.schedule(p.due_at(), place);
+        else if (p.waits_for_end())
             look_at_gaps_ = true;
     }
 
@@ -172,23 +281,40 @@ class timetable {
         return step;
     }
 
-    static schedule_step step_of(entry const& p, time_point now) {
-        auto const found = p.how->latest(*p.record.next, now);
+    static void add_steps(std::vector<schedule_step>& steps, entry& p, time_point now, time_point watching_since) {
+        auto const& terms = p.means->terms;
+        auto const plan = p.means->plan(*p.record.next, now, watching_since, most_at_once);
         schedule_step step;
         step.name = p.record.name;
         step.version = p.record.version;
-        step.next = p.how->following(found.nominal);
-        step.skip_if_unfinished = true;
-        step.skipped = found.missed;
-        if (found.missed != 0) step.skip_reason = "missed: a later one stands for it";
-        new_task task;
-        task.type = p.record.type;
-        task.payload = p.record.payload;
-        task.run_at = found.nominal;
-        task.schedule = p.record.name;
-        task.scheduled_at = found.nominal;
-        step.occurrence = std::move(task);
-        return step;
+        step.skipped = plan.skipped;
+        step.skip_reason = plan.reason;
+        if (plan.create.empty()) {
+            step.next = plan.next;
+            steps.push_back(std::move(step));
+            return;
+        }
+        // What run_all makes up for runs in order, one after another, also where overlapping ones are left out: else
+        // only the first of them would ever run.
+        auto const late = now - saturating_add(plan.create.front(), p.means->offset);
+        auto const on_time = plan.create.size() == 1 ? misfire_grace(now, watching_since) : punctual;
+        bool const all = terms.misfire.what() == misfire_policy::action::run_all;
+        // Where each waits for the one before, none overlaps: see docs/schedules.md.
+        step.skip_if_unfinished = terms.overlap == overlap_policy::skip && !terms.depends_on_past &&
+                                  !(all && (late > on_time || p.more_to_make_up));
+        p.more_to_make_up = plan.create.size() == most_at_once;
+        step.replace_blocked = terms.overlap == overlap_policy::queue_one && !terms.depends_on_past;
+        step.stop_latest =
+            terms.overlap == overlap_policy::cancel_running || terms.overlap == overlap_policy::replace_running;
+        for (std::size_t i = 0; i != plan.create.size(); ++i) {
+            step.next = i + 1 == plan.create.size() ? plan.next : std::optional{plan.create[i + 1]};
+            step.occurrence = p.means->occurrence(p.record, plan.create[i]);
+            p.means->stand_in_line(p.record, *step.occurrence, all);
+            steps.push_back(step);
+            ++step.version;
+            step.skipped = 0;
+            step.skip_reason.clear();
+        }
     }
 
     std::map<place_number, entry> entries_; ///< by a place number, given once and never again

@@ -91,6 +91,9 @@ class sqlite_value {
     std::string_view bytes_;
 };
 
+/// Says that a connection belongs to somebody else.
+struct sqlite_borrowed {};
+
 /// One connection. Used by one thread at a time.
 class sqlite_connection {
   public:
@@ -104,6 +107,12 @@ class sqlite_connection {
         if (opened == nullptr) throw std::bad_alloc();
         sqlite3_extended_result_codes(opened, 1);
         if (code != SQLITE_OK) fail(code);
+    }
+
+    /// Uses one that somebody else has opened, and will close; its statements go with this object.
+    sqlite_connection(sqlite3* opened, sqlite_borrowed, std::string path) : path_(std::move(path)), opening_(false) {
+        owned_.database = opened;
+        owned_.closes = false;
     }
 
     void opened() noexcept { opening_ = false; }
@@ -193,6 +202,7 @@ class sqlite_connection {
   private:
     struct handles {
         sqlite3* database = nullptr;
+        bool closes = true;
         sqlite3_stmt* statements[sqlite_statements.size()] = {};
 
         handles() = default;
@@ -200,7 +210,7 @@ class sqlite_connection {
         handles& operator=(handles const&) = delete;
         ~handles() {
             for (auto* const statement : statements) sqlite3_finalize(statement);
-            sqlite3_close_v2(database);
+            if (closes) sqlite3_close_v2(database);
         }
     };
 

@@ -12,6 +12,7 @@
 // wrong restore, starting from nothing would look like success.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 
 #include <fcntl.h>
@@ -52,20 +53,22 @@ inline bool identify(std::string const& path, file_identity& identity, off_t* si
 }
 
 /// The files that stores of this process have open.
-class open_files {
+/// @tparam File  file_identity, as a name by which a unit that opens no store does not pay for this code.
+template <class File>
+class open_files_of {
   public:
     /// Guards the register, and everything between looking into it and entering what was opened.
     static std::mutex& mutex() { return instance().mutex_; }
 
     enum class holder { nobody, this_process, before_fork };
 
-    static holder find(file_identity const& file) {
+    static holder find(File const& file) {
         for (auto const& e : instance().entries_)
             if (e.file == file) return e.process == ::getpid() ? holder::this_process : holder::before_fork;
         return holder::nobody;
     }
-    static void add(file_identity const& file) { instance().entries_.push_back({file, ::getpid()}); }
-    static void remove(file_identity const& file) noexcept {
+    static void add(File const& file) { instance().entries_.push_back({file, ::getpid()}); }
+    static void remove(File const& file) noexcept {
         auto& entries = instance().entries_;
         for (std::size_t i = entries.size(); i-- != 0;)
             if (entries[i].file == file) {
@@ -76,12 +79,12 @@ class open_files {
 
   private:
     struct entry {
-        file_identity file;
+        File file;
         pid_t process;
     };
 
-    static open_files& instance() {
-        static auto* const only = new open_files; // never destroyed: stores may be closed during static destruction
+    static open_files_of& instance() {
+        static auto* const only = new open_files_of; // never destroyed: stores may be closed during static destruction
         return *only;
     }
 
@@ -113,12 +116,16 @@ class file_descriptor {
 };
 
 /// The lock file of one store, from open to close.
+/// @tparam Text  std::string, as a name by which a unit that opens no store does not pay for this code.
+template <class Text>
 class sqlite_lock_file {
+    using open_files = open_files_of<dependent<file_identity, Text>>;
+
   public:
     /// Takes the lock, or says who has it.
     /// @param database  The path of the database, free of symbolic links.
     /// @throws          error locked, unavailable, not_a_store (a file of that name that is not a lock file).
-    explicit sqlite_lock_file(std::string const& database) : database_(database), path_(database + "-ax") {
+    explicit sqlite_lock_file(Text const& database) : database_(database), path_(database + "-ax") {
         std::scoped_lock const guard(open_files::mutex());
         file_identity there;
         if (identify(database_, there)) refuse_if_open(there);
@@ -143,10 +150,10 @@ class sqlite_lock_file {
         if (database_entered_) open_files::remove(database_file_);
     }
 
-    std::string const& path() const noexcept { return path_; }
+    Text const& path() const noexcept { return path_; }
 
     /// The id of the store it guards; empty: it has not been written yet.
-    std::string const& store() const noexcept { return store_; }
+    Text const& store() const noexcept { return store_; }
 
     /// Whether the owner before this one closed the store.
     bool was_clean() const noexcept { return was_clean_; }
@@ -164,8 +171,7 @@ class sqlite_lock_file {
     file_identity const& database_file() const noexcept { return database_file_; }
 
     void write(std::string_view store, bool clean) {
-        auto line =
-            std::string(head) + std::string(store) + (clean ? " clean " : " open  ") + std::to_string(::getpid());
+        auto line = Text(head) + Text(store) + (clean ? " clean " : " open  ") + std::to_string(::getpid());
         line.resize(length - 1, ' ');
         line += '\n';
         if (::pwrite(descriptor_.number(), line.data(), line.size(), 0) != static_cast<ssize_t>(line.size()))
@@ -235,7 +241,7 @@ class sqlite_lock_file {
     }
 
     void read_it() {
-        std::string line(length, '\0');
+        Text line(length, '\0');
         auto const count = ::pread(descriptor_.number(), line.data(), line.size(), 0);
         if (count < 0) throw error(errc::unavailable, path_ + ": " + std::strerror(errno));
         line.resize(static_cast<std::size_t>(count));
@@ -249,13 +255,13 @@ class sqlite_lock_file {
         was_clean_ = line.compare(head.size() + id_length, 7, " clean ") == 0;
     }
 
-    std::string database_;
-    std::string path_;
+    Text database_;
+    Text path_;
     file_descriptor descriptor_;
     bool created_ = false;
     bool was_clean_ = false;
     bool database_entered_ = false;
-    std::string store_;
+    Text store_;
     file_identity file_;
     file_identity database_file_;
 };

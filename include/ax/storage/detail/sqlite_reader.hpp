@@ -5,8 +5,11 @@
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/graph_names.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_counts.hpp"
 #include "ax/storage/detail/sqlite_lock.hpp"
+#include "ax/storage/detail/sqlite_periods.hpp"
 #include "ax/storage/detail/sqlite_rows.hpp"
 
 #include <algorithm>
@@ -31,11 +34,14 @@ class sqlite_reader {
     using task_id = dependent<ax::task_id, Connection>;
     using task_record = dependent<ax::task_record, Connection>;
     using attempt_view = dependent<ax::attempt_view, Connection>;
+    using obstacle = dependent<ax::obstacle, Connection>;
     using alarms = dependent<ax::alarms, Connection>;
     using type_number = dependent<ax::type_number, Connection>;
     using type_info = dependent<ax::type_info, Connection>;
     using lane_id = dependent<ax::lane_id, Connection>;
     using schedule_record = dependent<ax::schedule_record, Connection>;
+    using kept_step = dependent<ax::kept_step, Connection>;
+    using task_count = dependent<ax::task_count, Connection>;
 
   public:
     explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path, false) {
@@ -50,8 +56,10 @@ class sqlite_reader {
     }
 
     std::optional<task_record> find_by_key(std::string_view key) {
-        sqlite_run row(sql_, sqlite_sql::task_by_key, {key});
-        return row.next() ? parsed(row) : std::nullopt;
+        if (auto found = by_key(sqlite_sql::task_by_key, key)) return found;
+        snapshot const one_view(sql_); // a key that moves between two looks would not be seen
+        auto found = by_key(sqlite_sql::task_by_key, key);
+        return found ? std::move(found) : by_key(sqlite_sql::task_by_former_key, key);
     }
 
     std::vector<task_record> list(task_filter const& filter, time_point now) {
@@ -76,7 +84,7 @@ class sqlite_reader {
         for (auto const& at : wanted.places) {
             sqlite_run row(sql_, sqlite_sql::task, {at.id});
             if (!row.next()) continue;
-            if (auto task = read_task(row, sql_, names_)) answer.push_back(*std::move(task));
+            if (auto task = read_task(row, sql_, names_)) answer.push_back(shown(*std::move(task)));
         }
         return answer;
     }
@@ -93,7 +101,7 @@ class sqlite_reader {
         auto const state = task.as<task_state>(2);
         auto const number = task.as<std::size_t>(10);
         bool const told = !answer.empty() && answer.back().number == number;
-        if (!is_active(state) && (state != task_state::succeeded || told)) return answer;
+        if (!is_active(state) && (state != task_state::succeeded || told || number == 0)) return answer;
         attempt_view latest; // of which there is no row: see settle()
         latest.number = number;
         latest.id = task.as<fence_token>(8);
@@ -104,6 +112,58 @@ class sqlite_reader {
             latest.outcome = attempt_outcome::succeeded;
         }
         answer.push_back(std::move(latest));
+        return answer;
+    }
+
+    std::vector<obstacle> obstacles(task_id id) {
+        snapshot const one_view(sql_);
+        std::vector<obstacle> answer;
+        sqlite_run task(sql_, sqlite_sql::task_row, {id});
+        if (!task.next()) return answer;
+        if ((task.number(3) & gate_blocked) != 0) {
+            obstacle route{obstacle::what::route, task.copy(21), {}, std::nullopt, false};
+            sqlite_run head(sql_, sqlite_sql::route_head, {std::string_view{route.name}});
+            if (head.next()) route.holders.push_back(head.as<task_id>(0));
+            answer.push_back(std::move(route));
+        }
+        if (task.number(2) == static_cast<int>(task_state::created)) {
+            sqlite_run row(sql_, sqlite_sql::past_of, {id});
+            if (row.next() && row.number(0) != 0) {
+                answer.push_back({obstacle::what::past, {}, {row.as<task_id>(0)}, std::nullopt, false});
+                sqlite_run waiting(sql_, sqlite_sql::task, {id});
+                if (waiting.next()) answer.back().name = waiting.copy(25);
+            }
+        }
+        auto const met = stands_at(task.as<line_number>(22));
+        bool met_in_vain = false;
+        if (auto const state = task.as<task_state>(2); state == task_state::created || is_claimable(state)) {
+            sqlite_run need(sql_, sqlite_sql::needs_of_type, {type_of(task.as<lane_id>(1))});
+            while (need.next()) {
+                sqlite_run row(sql_, sqlite_sql::limit_row, {need.number(0)});
+                if (!row.next()) continue;
+                auto const limit = read_limit(row);
+                if (!limit.is_too_little_for(need.number(1))) continue;
+                answer.push_back({obstacle::what::limit, limit.title(need.number(1)), {}, std::nullopt, true});
+                met_in_vain = met_in_vain || limit.number == met;
+            }
+        }
+        if (met != limit_number{} && !met_in_vain) {
+            sqlite_run row(sql_, sqlite_sql::limit_row, {met});
+            if (!row.next()) return answer;
+            auto const state = read_limit(row);
+            obstacle full{obstacle::what::limit, state.title(), {}, state.next_free(), false};
+            sqlite_run holder(sql_, sqlite_sql::holders, {state.number});
+            while (holder.next()) full.holders.push_back(holder.as<task_id>(0));
+            answer.push_back(std::move(full));
+        }
+        if ((task.number(4) & flag_member) != 0) add_workflow_obstacles(id, task.as<task_state>(2), answer);
+        return answer;
+    }
+
+    std::vector<task_id> asked_to_stop() {
+        std::vector<task_id> answer;
+        sqlite_run row(sql_, sqlite_sql::asked_to_stop);
+        while (row.next()) answer.push_back(row.as<task_id>(0));
         return answer;
     }
 
@@ -136,6 +196,154 @@ class sqlite_reader {
         return answer;
     }
 
+    std::vector<kept_step> steps(task_id id) {
+        std::vector<kept_step> answer;
+        sqlite_run row(sql_, sqlite_sql::steps, {id});
+        while (row.next()) answer.push_back({row.copy(0), row.copy(1)});
+        return answer;
+    }
+
+    std::optional<workflow_record> workflow(task_id id) {
+        sqlite_run row(sql_, sqlite_sql::workflow_of, {id});
+        if (!row.next()) return std::nullopt;
+        std::optional<workflow_record> answer(std::in_place);
+        auto& whole = *answer;
+        whole.id = row.as<task_id>(0);
+        whole.head = row.as<task_id>(1);
+        whole.paused = row.number(2) != 0;
+        whole.stopping = row.number(3) != 0;
+        whole.waiting = row.as<std::size_t>(4);
+        whole.ready = row.as<std::size_t>(5);
+        whole.succeeded = row.as<std::size_t>(6);
+        whole.dead = row.as<std::size_t>(7);
+        whole.cancelled = row.as<std::size_t>(8);
+        whole.skipped = row.as<std::size_t>(9);
+        whole.upstream_failed = row.as<std::size_t>(10);
+        whole.started = row.maybe_time(11);
+        whole.last_ended = row.as<task_id>(12);
+        whole.name = row.text(13);
+        whole.state = task_state_of(row.number(14)).value_or(task_state::dead);
+        whole.finished = row.maybe_time(15);
+        whole.created = row.time(16);
+        whole.key = row.null(17) ? row.text(18) : row.text(17);
+        return answer;
+    }
+
+    std::vector<member_record> members(task_id workflow, std::string_view after, std::size_t limit) {
+        snapshot const one_view(sql_);
+        std::vector<member_record> answer;
+        {
+            sqlite_run row(sql_, sqlite_sql::members_of, {workflow, after});
+            while (row.next()) {
+                if (answer.size() >= limit && answer.back().name != row.text(1)) break;
+                auto const* const type = names_.find(sql_, type_of(row.as<lane_id>(5)));
+                auto& one = answer.emplace_back();
+                one.id = row.as<task_id>(0);
+                one.name = row.text(1);
+                one.generation = row.as<std::uint32_t>(2);
+                one.kind = row.as<member_kind>(3);
+                one.when = row.as<trigger_rule>(4);
+                if (type != nullptr) one.type = *type;
+                one.state = task_state_of(row.number(6)).value_or(task_state::dead);
+                one.created = row.time(7);
+                one.started = row.maybe_time(8);
+                one.finished = row.maybe_time(9);
+            }
+        }
+        for (auto& one : answer) {
+            sqlite_run row(sql_, sqlite_sql::parents, {one.id});
+            while (row.next()) one.parents.push_back(row.as<task_id>(0));
+        }
+        return answer;
+    }
+
+    std::vector<parent_record> parents(task_id id) {
+        std::vector<parent_record> answer;
+        sqlite_run row(sql_, sqlite_sql::parents_of, {id});
+        while (row.next())
+            answer.push_back({row.as<task_id>(0), std::string(row.text(1)),
+                              task_state_of(row.number(2)).value_or(task_state::dead), std::string(row.text(3))});
+        return answer;
+    }
+
+    std::vector<task_count> counts() {
+        snapshot const one_view(sql_);
+        sqlite_counts<Connection> all;
+        {
+            sqlite_run row(sql_, sqlite_sql::counted);
+            while (row.next()) all.add(row.number(0), row.number(1), row.number(2));
+        }
+        count_in_flight(all, sqlite_sql::in_flight_dispatched, task_state::dispatched);
+        count_in_flight(all, sqlite_sql::in_flight_running, task_state::running);
+        std::vector<task_count> answer;
+        for (auto const& each : all.entries()) {
+            auto const state = task_state_of(each.state);
+            auto const lane = static_cast<lane_id>(each.lane);
+            auto const* const type = names_.find(sql_, type_of(lane));
+            if (state && type != nullptr && each.tasks > 0)
+                answer.push_back({*type, class_of(lane), *state, static_cast<std::size_t>(each.tasks)});
+        }
+        return answer;
+    }
+
+    dependent<waiting_page, Connection> waiting(limit_number after, std::size_t most, time_point now) {
+        snapshot const one_view(sql_);
+        dependent<waiting_page, Connection> answer;
+        for (;; --most) {
+            {
+                sqlite_run next(sql_, sqlite_sql::waiting_limit, {after});
+                answer.complete = !next.next();
+                if (answer.complete || most == 0) return answer;
+                answer.last = after = next.as<limit_number>(0);
+            }
+            dependent<limit_state, Connection> state;
+            {
+                sqlite_run row(sql_, sqlite_sql::limit_row, {after});
+                if (!row.next()) continue;
+                state = read_limit(row);
+            }
+            name_waiters(sql_, state, now, answer.due);
+        }
+    }
+
+    std::vector<dependent<limit_info, Connection>> limits() {
+        std::vector<dependent<limit_info, Connection>> answer;
+        sqlite_run row(sql_, sqlite_sql::limits);
+        while (row.next()) {
+            auto const state = read_limit(row);
+            answer.push_back(
+                {state.number, state.kind, state.name, state.definition(), static_cast<std::size_t>(state.used)});
+        }
+        return answer;
+    }
+
+    std::optional<task_record> occurrence(std::string_view schedule, time_point nominal) {
+        sqlite_run row(sql_, sqlite_sql::task_of_occurrence, {schedule, nominal});
+        return row.next() ? parsed(row) : std::nullopt;
+    }
+
+    std::vector<task_record> aside(std::string_view schedule, time_point from, time_point to, std::size_t limit) {
+        std::vector<task_record> answer;
+        sqlite_run row(sql_, sqlite_sql::tasks_aside, {schedule, from, to, bounded(limit)});
+        while (row.next())
+            if (auto task = read_task(row, sql_, names_); task && task->set_aside) answer.push_back(*std::move(task));
+        return answer;
+    }
+
+    std::vector<dependent<backfill_record, Connection>> backfills() { return read_backfills(sql_); }
+
+    std::string note(std::string_view name) {
+        sqlite_run row(sql_, sqlite_sql::get_note, {name});
+        return row.next() ? row.copy(0) : std::string{};
+    }
+
+    /// Calls `read(connection)`, which sees one state of the store.
+    template <class Read>
+    auto look(Read&& read) {
+        snapshot const one_view(sql_);
+        return read(sql_);
+    }
+
     /// @return  Whether this connection works; a broken one is better opened anew.
     bool healthy() const noexcept { return !sql_.has_failed(); }
 
@@ -154,6 +362,31 @@ class sqlite_reader {
       private:
         Connection& sql_;
     };
+
+    void add_workflow_obstacles(task_id id, task_state state, std::vector<obstacle>& answer) {
+        sqlite_run whole(sql_, sqlite_sql::workflow_name, {id});
+        if (!whole.next() || whole.as<task_id>(1) == id) return;
+        if (state == task_state::created) {
+            obstacle open{obstacle::what::parents, {}, {}, std::nullopt};
+            {
+                sqlite_run parent(sql_, sqlite_sql::open_parents, {id});
+                while (parent.next()) {
+                    open.holders.push_back(parent.as<task_id>(0));
+                    name_parent(open.name, open.holders.back(), parent.text(1));
+                }
+            }
+            sqlite_run await(sql_, sqlite_sql::await_of, {id});
+            if (await.next()) {
+                auto const target = await.text(0);
+                bool const by_key = target.substr(0, 1) == "k";
+                name_awaited(open.name, by_key ? target.substr(1) : std::string_view{},
+                             by_key ? std::string_view{} : target.substr(target.find(' ') + 1), await.text(1));
+            }
+            if (!open.name.empty()) answer.push_back(std::move(open));
+        }
+        if (whole.number(2) != 0 && (state == task_state::created || is_claimable(state)))
+            answer.push_back({obstacle::what::paused, whole.copy(0), {whole.as<task_id>(1)}, std::nullopt});
+    }
 
     /// A place in the order of a list: by `first`, then by id.
     struct place {
@@ -177,11 +410,38 @@ class sqlite_reader {
         return static_cast<std::int64_t>((std::min)(limit, most));
     }
 
+    std::optional<task_record> by_key(sqlite_sql query, std::string_view key) {
+        sqlite_run row(sql_, query, {key});
+        return row.next() ? parsed(row) : std::nullopt;
+    }
+
+    /// What is in flight is counted among those that wait: see sqlite_schema.hpp.
+    void count_in_flight(sqlite_counts<Connection>& all, sqlite_sql which, task_state state) {
+        sqlite_run row(sql_, which);
+        while (row.next()) {
+            all.add(row.as<lane_id>(0), task_state::ready, -row.number(1));
+            all.add(row.number(0), static_cast<std::int64_t>(state), row.number(1));
+        }
+    }
+
     std::optional<task_record> parsed(sqlite_run const& row) {
         auto task = read_task(row, sql_, names_);
         if (!task)
             throw error(errc::corrupt,
                         sql_.path() + ": the row of task " + std::to_string(row.number(0)) + " makes no sense");
+        return shown(*std::move(task));
+    }
+
+    /// The limit at which a line stands; 0: there is no such line.
+    limit_number stands_at(line_number line) {
+        if (line == line_number{}) return {};
+        sqlite_run row(sql_, sqlite_sql::line_row, {line});
+        return row.next() ? row.as<limit_number>(2) : limit_number{};
+    }
+
+    /// A record as others see it: it names the limit for which the task waits, not the line.
+    task_record shown(task_record task) {
+        task.waits_for = stands_at(line_of(task));
         return task;
     }
 

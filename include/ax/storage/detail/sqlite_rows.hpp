@@ -5,6 +5,7 @@
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_limits.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +56,10 @@ std::optional<dependent<task_record, Connection>> read_task(sqlite_run const& ro
     task.state = *state;
     task.blocked = (gate & gate_blocked) != 0;
     task.held = (gate & gate_held) != 0;
+    task.set_aside = (gate & gate_aside) != 0 && (flags & flag_relaxed) == 0;
     task.hold_on_interrupt = (flags & flag_hold_on_interrupt) != 0;
     task.lonely = (flags & flag_lonely) != 0;
+    task.stop_asked = (flags & flag_stop_asked) != 0;
     task.route_order = (flags & flag_relaxed) != 0 ? route_ordering::relaxed : route_ordering::strict;
     task.run_at = row.time(5);
     task.order_at = row.time(6);
@@ -83,6 +86,13 @@ std::optional<dependent<task_record, Connection>> read_task(sqlite_run const& ro
     task.last_error = row.text(27);
     task.result = row.text(28);
     task.payload = row.text(29);
+    task.key_scope = (flags & flag_key_active) != 0 ? key_scoping::active : key_scoping::kept;
+    task.key_released = !row.null(30);
+    if (task.key_released) task.key = row.text(30);
+    split_tags(row.text(31), task.tags);
+    task.waits_for = row.as<limit_number>(32); // the line: see line_of()
+    task.in_workflow = (flags & flag_member) != 0;
+    task.paused = (gate & gate_paused) != 0;
     return answer;
 }
 
@@ -101,6 +111,8 @@ dependent<schedule_record, Run> read_schedule(Run const& row) {
     record.skipped = row.template as<std::uint64_t>(9);
     record.last_skip = row.text(10);
     record.created = row.time(11);
+    record.terms = row.text(12);
+    record.paused = row.template as<int>(13) != 0;
     return record;
 }
 

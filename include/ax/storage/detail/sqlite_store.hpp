@@ -12,6 +12,8 @@
 #include "ax/core/text.hpp"
 #include "ax/storage/detail/commit_queue.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
+#include "ax/storage/detail/sqlite_guest.hpp"
+#include "ax/storage/detail/sqlite_header.hpp"
 #include "ax/storage/detail/sqlite_lock.hpp"
 #include "ax/storage/detail/sqlite_reader.hpp"
 #include "ax/storage/detail/sqlite_schema.hpp"
@@ -45,6 +47,7 @@ struct sqlite_settings {
     std::size_t largest_group = 256;                 ///< transact() calls that may share one commit
     std::size_t readers = 4;                         ///< connections that read at the same time
     std::uint64_t largest_size = 0;                  ///< bytes the database may grow to; 0: what the disk holds
+    bool foreign_keys = false;                       ///< whether those of the host's tables hold in commit_with()
     bool allow_network_file_system = false;          ///< SQLite's locks are not safe on one: see docs/sqlite.md
 };
 
@@ -115,6 +118,10 @@ inline std::string random_store_id() {
 
 template <class Connection>
 class sqlite_store {
+    using guest_insertion = dependent<ax::guest_insertion, Connection>;
+    using new_task = dependent<ax::new_task, Connection>;
+    using alarms = dependent<ax::alarms, Connection>;
+
   public:
     sqlite_store(std::string const& path, sqlite_settings const& settings)
         : settings_(settings), path_(resolved_path(path)), lock_(path_), process_(::getpid()) {
@@ -132,11 +139,12 @@ class sqlite_store {
         use_wal();
         configure();
         migrate();
+        session_.emplace(*sql_);
+        session_->effects().watch(*sql_);
         sql_->prepare_all();
         lock_.enter_database();
         was_clean_ = lock_.was_clean() || lock_.store().empty();
         lock_.write(store_id_, false);
-        session_.emplace(*sql_);
         readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.readers);
         queue_.emplace(*this, settings_.largest_group);
         sql_->opened();
@@ -152,10 +160,23 @@ class sqlite_store {
     template <class Fn>
     void transact(bool durable, Fn& fn) {
         check_process();
-        queue_->run(durable, [&] {
-            sqlite_writer<Connection> verbs(*session_);
-            fn(verbs);
-        });
+        for (;;) {
+            try {
+                return queue_->run(durable, [&] {
+                    sqlite_writer<Connection> verbs(*session_);
+                    fn(verbs);
+                });
+            } catch (sqlite_transaction_ended const&) { // whose fault it was is not called again
+            }
+        }
+    }
+
+    guest_insertion insert_in(sqlite3* host, std::string_view type, new_task& task, time_point now, alarms& due) {
+        check_process();
+        sqlite_guest<Connection> guest(host, sql_->handle(), path_, lock_.database_file());
+        auto const answer = guest.insert(store_id_, type, task, now, due);
+        session_->overtaken();
+        return answer;
     }
 
     template <class Read>
@@ -199,6 +220,7 @@ class sqlite_store {
 
     void finish() {
         if (sql_->has_failed() || !sql_->in_transaction()) sql_->throw_first_failure();
+        session_->flush();
         // SQLite flushes nothing for a transaction that wrote nothing, but a durable commit also promises that the lazy
         // ones before it are safe now.
         if (durable_ && unflushed_ && sqlite3_total_changes(sql_->handle()) == changes_)
@@ -256,48 +278,19 @@ class sqlite_store {
 
     /// @return  The version of the schema; 0 where there is none of ax.
     int examine() {
-        std::int64_t tables = 0;
-        bool meta = false;
-        {
-            auto const statement = sql_->prepare(sqlite_count_tables);
-            sqlite_run count(*sql_, statement.get());
-            count.next();
-            tables = count.number(0);
-            meta = count.number(1) != 0;
-        }
-        if (tables == 0) return 0;
-        auto const stranger = path_ + " has tables that are called like those of ax and are not";
-        if (!meta) throw error(errc::not_a_store, stranger);
-        sqlite3_stmt* probe = nullptr;
-        int const code = sqlite3_prepare_v2(sql_->handle(), sqlite_read_meta, -1, &probe, nullptr);
-        typename Connection::statement const statement(probe);
-        if (code == SQLITE_ERROR) throw error(errc::not_a_store, stranger);
-        if (code != SQLITE_OK) sql_->fail(code);
-
-        std::int64_t version = 0;
-        {
-            sqlite_run row(*sql_, probe, {std::string_view{"schema_version"}});
-            if (!row.next() || !row.is_integer(0) || row.number(0) < 1)
-                throw error(errc::not_a_store, path_ + ": ax_meta names no version of the schema");
-            version = row.number(0);
-        }
-        if (version > sqlite_schema_version)
-            throw error(errc::newer_schema, path_ + " has schema " + std::to_string(version) +
-                                                ", and this program knows none beyond " +
-                                                std::to_string(sqlite_schema_version));
-        {
-            sqlite_run row(*sql_, probe, {std::string_view{"store_id"}});
-            if (!row.next() || row.text(0).size() != 32) throw error(errc::corrupt, path_ + ": ax_meta names no store");
-            store_id_ = row.text(0);
-        }
+        auto const header = read_header(*sql_);
+        if (header.version == 0) return 0;
+        store_id_ = header.store_id;
         if (!lock_.store().empty() && lock_.store() != store_id_)
             throw error(errc::not_a_store, path_ + " holds store " + store_id_ + ", but " + lock_.path() +
                                                " says that it held " + lock_.store() + ": restore it, or delete " +
                                                lock_.path() + " to go on with what is there");
-        return static_cast<int>(version);
+        return header.version;
     }
 
     void use_wal() {
+        // Only before the first page is there: a file that somebody else has made stays as it is.
+        if (is_empty()) sql_->execute("PRAGMA auto_vacuum = INCREMENTAL");
         auto const statement = sql_->prepare("PRAGMA journal_mode = WAL");
         sqlite_run mode(*sql_, statement.get());
         auto const answer = mode.next() ? mode.copy(0) : std::string("nothing");
@@ -306,10 +299,17 @@ class sqlite_store {
                                                "): the file system lacks shared memory, or write access");
     }
 
+    bool is_empty() {
+        auto const statement = sql_->prepare("PRAGMA page_count");
+        sqlite_run row(*sql_, statement.get());
+        return row.next() && row.number(0) == 0;
+    }
+
     void configure() {
         sql_->execute("PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY; PRAGMA fullfsync = ON; "
                       "PRAGMA checkpoint_fullfsync = ON");
         sql_->execute(cache_pragma(settings_.cache_bytes).c_str());
+        if (settings_.foreign_keys) sql_->execute("PRAGMA foreign_keys = ON");
         sqlite3_wal_hook(sql_->handle(), &sqlite_store::committed, this);
         if (settings_.largest_size != 0) {
             std::int64_t page = 4096;
@@ -359,6 +359,7 @@ class sqlite_store {
         sqlite_run(*sql_, statement.get(), {std::string_view{"store_id"}, std::string_view{id}}).finish();
         sqlite_run(*sql_, statement.get(), {std::string_view{"next_id"}, 1}).finish();
         sqlite_run(*sql_, statement.get(), {std::string_view{"empty_commits"}, 0}).finish();
+        sqlite_run(*sql_, statement.get(), {std::string_view{"count_repairs"}, 0}).finish();
     }
 
     // ---- running ---------------------------------------------------------------------------------------------------
@@ -393,7 +394,8 @@ class sqlite_store {
         if (length < store.log_length_) store.checkpoint_at_ = 0; // it began anew
         store.log_length_ = length;
         store.log_stuck_ = length / 4 > step;
-        if (length < (std::max)(store.checkpoint_at_, step)) return SQLITE_OK;
+        bool const wished = store.session_ && store.session_->take_wish_for_checkpoint();
+        if (!wished && length < (std::max)(store.checkpoint_at_, step)) return SQLITE_OK;
         sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
         // Even after a complete one the log begins anew only if nobody reads from it at the next commit.
         store.checkpoint_at_ = length + (step + 9) / 10;
@@ -428,7 +430,8 @@ class sqlite_store {
 
     sqlite_settings settings_;
     std::string path_;
-    sqlite_lock_file lock_; // before the connections: released after they are closed
+    // Before the connections: released after they are closed.
+    sqlite_lock_file<dependent<std::string, Connection>> lock_;
     pid_t process_;
     std::string store_id_;
     bool was_clean_ = false;
