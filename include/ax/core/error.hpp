@@ -6,6 +6,10 @@
 #include <system_error>
 #include <type_traits>
 
+#if !defined(__cpp_exceptions)
+#error "ax needs exceptions: failures are thrown. Build without -fno-exceptions."
+#endif
+
 namespace ax {
 
 /// What a failed call means for its caller. Every exception that `ax` throws is an ax::error with one of these codes.

@@ -183,7 +183,7 @@ class memory_graphs {
     using edges = std::map<task_id, std::set<task_id>>;
 
     static std::set<task_id> const& of(edges const& all, task_id id) {
-        static std::set<task_id> const none;
+        static auto const& none = *new std::set<task_id>; // never destroyed: a store may end after it
         auto const found = all.find(id);
         return found == all.end() ? none : found->second;
     }
