@@ -111,6 +111,23 @@ TEST_CASE("every call after stop has an answer, and what is stored stays steerab
     CHECK(runs == 2);
 }
 
+TEST_CASE("a wall clock that leaps while the threads sleep is noticed by themselves",
+          "[scheduler][clock][threads]") { // F062
+    ax::testing::manual_clock clock;
+    tally runs;
+    simulated tasks{store_type{}, {.workers = 1}, clock};
+    tasks.on(probe, [&] { ++runs; });
+    tasks.on(other, [&] { ++runs; });
+    tasks.start();
+    tasks.submit(other);
+    REQUIRE(runs.reaches(1));
+    tasks.schedule("s", ax::every{12h}, probe); // due in a night, and so would be a sleep until then
+    clock.set(clock.now() + 24h);
+    CHECK(runs.reaches(2));
+    tasks.stop(60s);
+    CHECK(tasks.schedules().at(0).skipped == 1);
+}
+
 TEST_CASE("a retry wait in one route delays no other", "[scheduler][order][routes]") { // F122
     bench b{{.workers = 1, .claimed_ahead = 1}};
     std::vector<int> order;
