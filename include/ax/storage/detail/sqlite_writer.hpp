@@ -1025,7 +1025,8 @@ class sqlite_writer {
         auto* const task = load(id);
         if (task == nullptr) return;
         bool const may_have_run = task->state == task_state::running;
-        auto const started = may_have_run ? task->started : std::nullopt;
+        // As a value to bind: GCC 12 takes an optional that is chosen here for one that may not be initialized.
+        auto const started = may_have_run ? sqlite_value(task->started) : sqlite_value(sqlite_blob{});
         ++task->interruptions;
         ++task->unclean_ends;
         if ((task->flags & flag_lonely) != 0) ++task->lonely_deaths;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// What a benchmark asks of the machine: a place for files, what the process uses, how often it flushed a file.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+using steady = std::chrono::steady_clock;
+
+inline double seconds_since(steady::time_point start) {
+    return std::chrono::duration<double>(steady::now() - start).count();
+}
+
+/// Microseconds of wall time since the epoch.
+inline std::int64_t wall_us() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+/// How often this process has flushed a file: SQLite does so once for a commit that a power cut must not undo.
+inline std::atomic<std::uint64_t> flushes{0};
+
+/// A directory that is gone in the end. The disk below it is what is measured: `--dir` chooses it.
+class workplace {
+  public:
+    explicit workplace(std::filesystem::path const& below) {
+        auto pattern = (below / "ax-durable-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+        path_ = pattern;
+    }
+    workplace(workplace const&) = delete;
+    workplace& operator=(workplace const&) = delete;
+    ~workplace() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    std::string file() const { return (path_ / "store.db").string(); }
+
+    /// Of the database and its log.
+    std::uintmax_t bytes() const {
+        std::uintmax_t sum = 0;
+        for (auto const& entry : std::filesystem::directory_iterator(path_)) {
+            if (entry.path().extension() != ".db-shm") sum += entry.file_size();
+        }
+        return sum;
+    }
+
+  private:
+    std::filesystem::path path_;
+};
+
+/// Resident memory of this process, in MB.
+inline double resident_mb() {
+    std::ifstream file("/proc/self/statm");
+    double pages = 0;
+    file >> pages >> pages;
+    return pages * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+/// Processor time and wake-ups of this process so far.
+struct usage {
+    double cpu_seconds = 0;
+    double wakeups = 0;
+
+    static usage now() {
+        rusage used{};
+        ::getrusage(RUSAGE_SELF, &used);
+        auto const seconds = [](timeval t) {
+            return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+        };
+        return {seconds(used.ru_utime) + seconds(used.ru_stime), static_cast<double>(used.ru_nvcsw)};
+    }
+};
+
+/// The value that `share` of the samples do not exceed. They are sorted here; there is at least one.
+inline double percentile(std::vector<double>& samples, double share) {
+    std::ranges::sort(samples);
+    auto const at = static_cast<std::size_t>(share * static_cast<double>(samples.size()));
+    return samples[(std::min)(at, samples.size() - 1)];
+}
+
+inline double median(std::vector<double> samples) { return percentile(samples, 0.5); }
+
+} // namespace bench
