@@ -32,7 +32,7 @@ TEST_CASE("flight lets go of revoked attempts once they outnumber the others in 
     counted_attempt::alive = 0;
     ax::detail::handler by;
     ax::time_point const now{};
-    counted_flight flight{now, ax::duration{0}, 1, 1'000, {50, 25, 15, 10}};
+    counted_flight flight{now, ax::duration{0}, 1, 1'000, 1'000, {50, 25, 15, 10}};
     std::vector<std::shared_ptr<counted_attempt>> entered;
     for (std::uint64_t i = 1; i <= 100; ++i) {
         ax::task_record record;
@@ -64,10 +64,44 @@ TEST_CASE("flight lets go of revoked attempts once they outnumber the others in 
     CHECK(counted_attempt::alive == 0);
 }
 
+TEST_CASE("flight claims ahead twice what the workers have taken since the last claim, between its bounds", "[scheduler]") {
+    using enum ax::priority_class;
+    ax::detail::handler by;
+    counted_flight flight{ax::time_point{}, ax::duration{0}, 1'000, 4, 20, {50, 25, 15, 10}};
+    std::uint64_t next = 1;
+    auto const claim_and_start = [&](std::size_t count) {
+        for (std::size_t i = 0; i != count; ++i) {
+            ax::task_record record;
+            record.id = task_id{next++};
+            REQUIRE(flight.reserve(record.id));
+            flight.admit(flight.enter(std::move(record), by), ax::time_point{});
+        }
+        for (std::size_t i = 0; i != count; ++i) REQUIRE(flight.take_next());
+    };
+    flight.plan_claims();
+    CHECK(flight.room(normal) == 4);
+    claim_and_start(4);
+    CHECK(flight.room(normal) == 4);
+    flight.plan_claims();
+    CHECK(flight.room(normal) == 8);
+    CHECK(flight.room(critical) == 4);
+    claim_and_start(8);
+    flight.plan_claims();
+    CHECK(flight.room(normal) == 16);
+    claim_and_start(16);
+    flight.plan_claims();
+    CHECK(flight.room(normal) == 20); // the peak
+    claim_and_start(3);
+    flight.plan_claims();
+    CHECK(flight.room(normal) == 6);
+    flight.plan_claims();
+    CHECK(flight.room(normal) == 4);
+}
+
 TEST_CASE("flight lets nothing go while most of what is queued may still start", "[scheduler][memory]") {
     counted_attempt::alive = 0;
     ax::detail::handler by;
-    counted_flight flight{ax::time_point{}, ax::duration{0}, 1, 1'000, {50, 25, 15, 10}};
+    counted_flight flight{ax::time_point{}, ax::duration{0}, 1, 1'000, 1'000, {50, 25, 15, 10}};
     for (std::uint64_t i = 1; i <= 10; ++i) {
         ax::task_record record;
         record.id = task_id{i};

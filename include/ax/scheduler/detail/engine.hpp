@@ -141,7 +141,8 @@ class engine : public guest_desk {
         : store_(std::move(store)), settings_(checked(std::move(chosen))), times_(time),
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
-          flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.weights),
+          flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead,
+                settings_.claimed_peak, settings_.weights),
           timetable_(times_.reached()), waiters_(times_.reached()), suspects_(times_.steady()),
           clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 

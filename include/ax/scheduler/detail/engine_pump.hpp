@@ -84,6 +84,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::collect(batch& b, time_point n
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::draw(batch& b, std::size_t most) {
+    flight_.plan_claims();
     auto open = flight_.open_classes();
     std::array<std::size_t, priority_classes> room{};
     for (std::size_t i = 0; i != priority_classes; ++i) room[i] = flight_.room(static_cast<priority_class>(i));

@@ -48,24 +48,36 @@ class flight {
     /// How long an attempt runs before the store is told that it does: a short one is told when it ends.
     static constexpr duration note_after{50};
 
-    flight(time_point now, duration steady, std::size_t workers, std::size_t most_claimed,
+    /// @param least  So many of a class may always be claimed ahead, and
+    /// @param peak   so many where the workers take them as fast: see plan_claims().
+    flight(time_point now, duration steady, std::size_t workers, std::size_t least, std::size_t peak,
            std::array<std::size_t, priority_classes> weights)
-        : instants_(now), limits_(time_point{steady}), queue_(weights), workers_(workers), most_claimed_(most_claimed) {
+        : instants_(now), limits_(time_point{steady}), queue_(weights), workers_(workers), least_(least),
+          peak_((std::max)(least, peak)) {
+        most_claimed_.fill(least_);
     }
 
     // ---------------------------------------------------------------- coming in
 
+    /// Before claims are drawn: of each class twice as many may be claimed ahead as the workers have taken since the
+    /// last time. So short tasks are claimed in large commits, and of long ones few are held.
+    void plan_claims() {
+        for (std::size_t i = 0; i != priority_classes; ++i)
+            most_claimed_[i] = std::clamp(2 * std::exchange(taken_[i], 0), least_, peak_);
+    }
+
     /// The classes of which more may be claimed.
     std::array<bool, priority_classes> open_classes() const {
         std::array<bool, priority_classes> open{};
-        for (std::size_t i = 0; i != priority_classes; ++i) open[i] = claimed_[i] < most_claimed_;
+        for (std::size_t i = 0; i != priority_classes; ++i) open[i] = claimed_[i] < most_claimed_[i];
         return open;
     }
 
     /// How many more of one class may be claimed.
     std::size_t room(priority_class c) const {
         auto const held = claimed_[static_cast<std::size_t>(c)];
-        return held < most_claimed_ ? most_claimed_ - held : 0;
+        auto const most = most_claimed_[static_cast<std::size_t>(c)];
+        return held < most ? most - held : 0;
     }
 
     /// Announces a claim. False where the task is here already.
@@ -113,6 +125,7 @@ class flight {
             }
             mine.status = attempt_status::posted;
             --claimed_[index(mine)];
+            ++taken_[index(mine)];
             ++running_;
             return std::move(*next);
         }
@@ -330,10 +343,13 @@ class flight {
     timing_wheel<mark> limits_;                      ///< by steady time: timeouts and the like
     fair_queue<attempt_ptr, priority_class> queue_;
     std::size_t workers_;
-    std::size_t most_claimed_;
-    std::array<std::size_t, priority_classes> claimed_{}; ///< waiting or queued
-    std::size_t dead_in_queue_ = 0;                       ///< revoked, and still standing in the queue
-    std::size_t running_ = 0;                             ///< posted or running
+    std::size_t least_;
+    std::size_t peak_;
+    std::array<std::size_t, priority_classes> most_claimed_{}; ///< between both
+    std::array<std::size_t, priority_classes> claimed_{};      ///< waiting or queued
+    std::array<std::size_t, priority_classes> taken_{};        ///< by workers, since plan_claims()
+    std::size_t dead_in_queue_ = 0;                            ///< revoked, and still standing in the queue
+    std::size_t running_ = 0;                                  ///< posted or running
 };
 
 } // namespace ax::detail
