@@ -49,6 +49,7 @@ struct sqlite_settings {
     std::uint64_t largest_size = 0;                  ///< bytes the database may grow to; 0: what the disk holds
     bool foreign_keys = false;                       ///< whether those of the host's tables hold in commit_with()
     bool allow_network_file_system = false;          ///< SQLite's locks are not safe on one: see docs/sqlite.md
+    std::string vfs = {};                            ///< name of a registered SQLite VFS; empty: SQLite's default
 };
 
 /// How a store is doing, for those who look after it.
@@ -127,7 +128,8 @@ class sqlite_store {
         : settings_(settings), path_(resolved_path(path)), lock_(path_), process_(::getpid()) {
         refuse_what_is_lost();
         refuse_network();
-        sql_ = std::make_unique<Connection>(path_);
+        refuse_unknown_vfs();
+        sql_ = std::make_unique<Connection>(path_, true, settings_.vfs);
         if (sqlite3_threadsafe() == 0) throw error(errc::unavailable, "SQLite was built without SQLITE_THREADSAFE");
         sql_->execute(("PRAGMA busy_timeout = " + std::to_string(busy_limit())).c_str());
         auto const version = examine();
@@ -145,7 +147,7 @@ class sqlite_store {
         lock_.enter_database();
         was_clean_ = lock_.was_clean() || lock_.store().empty();
         lock_.write(store_id_, false);
-        readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.readers);
+        readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.vfs, settings_.readers);
         queue_.emplace(*this, settings_.largest_group);
         sql_->opened();
     }
@@ -274,6 +276,12 @@ class sqlite_store {
         if (auto const* const name = network_file_system(directory))
             throw error(errc::unavailable,
                         path_ + " lies on a network file system (" + name + "), where SQLite's locks do not hold");
+    }
+
+    void refuse_unknown_vfs() const {
+        if (!settings_.vfs.empty() && sqlite3_vfs_find(settings_.vfs.c_str()) == nullptr)
+            throw error(errc::invalid_argument, path_ + ": no SQLite VFS called \"" +
+                                                    bounded_text(settings_.vfs, 200) + "\" is registered");
     }
 
     /// @return  The version of the schema; 0 where there is none of ax.
