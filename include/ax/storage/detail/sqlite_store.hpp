@@ -130,6 +130,7 @@ class sqlite_store {
         refuse_network();
         refuse_unknown_vfs();
         sql_ = std::make_unique<Connection>(path_, true, settings_.vfs);
+        copy_log_back_at_close(false); // what is refused is left as it is, also where its log is that of another store
         if (sqlite3_threadsafe() == 0) throw error(errc::unavailable, "SQLite was built without SQLITE_THREADSAFE");
         sql_->execute(("PRAGMA busy_timeout = " + std::to_string(busy_limit())).c_str());
         auto const version = examine();
@@ -138,6 +139,7 @@ class sqlite_store {
             throw error(errc::not_a_store, path_ + " holds no tasks, but " + lock_.path() +
                                                " says that it held store " + lock_.store() +
                                                ": restore it, or delete " + lock_.path() + " to start afresh");
+        copy_log_back_at_close(true);
         use_wal();
         configure();
         migrate();
@@ -282,6 +284,10 @@ class sqlite_store {
         if (!settings_.vfs.empty() && sqlite3_vfs_find(settings_.vfs.c_str()) == nullptr)
             throw error(errc::invalid_argument, path_ + ": no SQLite VFS called \"" +
                                                     bounded_text(settings_.vfs, 200) + "\" is registered");
+    }
+
+    void copy_log_back_at_close(bool yes) noexcept {
+        sqlite3_db_config(sql_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, yes ? 0 : 1, nullptr);
     }
 
     /// @return  The version of the schema; 0 where there is none of ax.
