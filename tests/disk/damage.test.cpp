@@ -31,7 +31,8 @@ struct remains {
         ax::sqlite_settings settings;
         settings.checkpoint_pages = 1'000'000;
         std::optional<ax::sqlite_storage> store{std::in_place, path, settings};
-        for (std::size_t i = 0; i != tasks / 2; ++i) add(*store, std::string(700, 'x'), name + std::to_string(i), ax::commit::lazy);
+        for (std::size_t i = 0; i != tasks / 2; ++i)
+            add(*store, std::string(700, 'x'), name + std::to_string(i), ax::commit::lazy);
         store.reset(); // copied back
         store.emplace(path, settings);
         for (std::size_t i = tasks / 2; i != tasks; ++i)

@@ -31,7 +31,8 @@ class sick_vfs : public watched_vfs {
     }
     static constexpr std::uint64_t never = ~std::uint64_t{0};
 
-    /// Fails calls number `first` to `last` from now, counted from 0. Where it is full, only those that need room count.
+    /// Fails calls number `first` to `last` from now, counted from 0. Where it is full, only those that need room
+    /// count.
     void fail(std::uint64_t first, std::uint64_t last, bool full = false) {
         first_ = first, last_ = last, full_ = full, calls_ = 0;
         failed_.clear();

@@ -53,8 +53,8 @@ inline std::string digest(ax::sqlite_storage const& store) {
     ax::task_filter filter;
     filter.limit = 100'000;
     for (auto const& task : store.list(filter, t0)) {
-        all += std::to_string(to_number(task.id)) + ' ' + task.key + ' ' + std::string(ax::to_string(task.state)) + ' ' +
-               std::to_string(to_number(task.fence)) + ' ' + std::to_string(task.attempts) + ' ' +
+        all += std::to_string(to_number(task.id)) + ' ' + task.key + ' ' + std::string(ax::to_string(task.state)) +
+               ' ' + std::to_string(to_number(task.fence)) + ' ' + std::to_string(task.attempts) + ' ' +
                std::to_string(std::hash<std::string>{}(task.payload)) + '\n';
         if (task.state == ax::task_state::succeeded || task.state == ax::task_state::failed)
             all += std::to_string(store.history(task.id).size()) + '\n';
@@ -70,7 +70,8 @@ inline std::string complaints(ax::sqlite_storage& store) {
         sqlite3_exec(
             w.handle(), "PRAGMA integrity_check",
             [](void* to, int, char** values, char**) {
-                if (std::string_view(values[0]) != "ok") *static_cast<std::string*>(to) += std::string(values[0]) + '\n';
+                if (std::string_view(values[0]) != "ok")
+                    *static_cast<std::string*>(to) += std::string(values[0]) + '\n';
                 return 0;
             },
             &all, nullptr);
