@@ -177,6 +177,31 @@ TEST_CASE("the log of another store beside ours is not read as ours", "[disk][da
     CHECK(try_it(path).tasks == ours.tasks);
 }
 
+TEST_CASE("the log of another store is known for one whenever it was taken", "[disk][damage]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    auto const from = directory.file("other.db");
+    auto const ours = remains::of(path, "ours");
+    std::size_t renewed = 0, last = 0;
+    ax::sqlite_settings settings;
+    settings.checkpoint_pages = 6; // so that the log begins anew all the time
+    ax::sqlite_storage store{from, settings};
+    for (int i = 0; i != 40; ++i) {
+        add(store, std::string(3'000, 'z'), "other" + std::to_string(i), ax::commit::lazy);
+        auto mixed = ours;
+        mixed.log = content_of(from + "-wal"); // its valid part is what the store would find after a kill
+        auto const salt = mixed.log.size() < 24 ? 0 : std::hash<std::string>{}(mixed.log.substr(16, 8));
+        renewed += std::exchange(last, salt) != salt;
+        mixed.put(path);
+        auto const got = try_it(path);
+        CAPTURE(i);
+        INFO(got.text);
+        REQUIRE(got.kind);
+        CHECK((*got.kind == ax::errc::not_a_store || *got.kind == ax::errc::corrupt));
+    }
+    CHECK(renewed > 3);
+}
+
 TEST_CASE("a log that was deleted while the store was closed costs what was in it, and no more", "[disk][damage]") {
     temporary_directory const directory;
     auto const path = directory.file("store.db");

@@ -219,6 +219,7 @@ class sqlite_store {
         synchronise(durable);
         sqlite_run(*sql_, sqlite_sql::begin_write).finish();
         durable_ = durable;
+        marks_ = false;
         changes_ = sqlite3_total_changes(sql_->handle());
     }
 
@@ -230,6 +231,11 @@ class sqlite_store {
         if (durable_ && unflushed_ && sqlite3_total_changes(sql_->handle()) == changes_)
             sqlite_run(*sql_, sqlite_sql::count_commit).finish();
         bool const wrote = sqlite3_total_changes(sql_->handle()) != changes_;
+        if (mark_ && wrote) {
+            sqlite_run(*sql_, sqlite_sql::mark_log).finish();
+            mark_ = false;
+            marks_ = true;
+        }
         sqlite_run(*sql_, sqlite_sql::commit).finish();
         unflushed_ = !durable_ && (unflushed_ || wrote);
         session_->committed();
@@ -240,6 +246,7 @@ class sqlite_store {
         if (sql_->in_transaction()) sqlite3_exec(sql_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
         session_->undone();
         sql_->forget_failures();
+        mark_ = mark_ || marks_;
     }
 
   private:
@@ -405,12 +412,17 @@ class sqlite_store {
         auto& store = *static_cast<sqlite_store*>(self);
         auto const length = static_cast<std::size_t>(pages);
         auto const step = (std::max)(store.settings_.checkpoint_pages, std::size_t{1});
-        if (length < store.log_length_) store.checkpoint_at_ = 0; // it began anew
+        if (length < store.log_length_) { // it began anew
+            store.checkpoint_at_ = 0;
+            if (!store.marks_) store.mark_ = true;
+        }
         store.log_length_ = length;
         store.log_stuck_ = length / 4 > step;
         bool const wished = store.session_ && store.session_->take_wish_for_checkpoint();
         if (!wished && length < (std::max)(store.checkpoint_at_, step)) return SQLITE_OK;
-        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+        int whole = -1, copied = 0;
+        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &whole, &copied);
+        if (whole == copied) store.mark_ = true; // the next commit begins it anew, unless somebody reads from it
         // Even after a complete one the log begins anew only if nobody reads from it at the next commit.
         store.checkpoint_at_ = length + (step + 9) / 10;
         return SQLITE_OK; // the commit itself is done, whatever became of this
@@ -457,6 +469,10 @@ class sqlite_store {
     unsigned unchecked_ = 0;
     bool durable_ = false;   ///< the present transaction
     bool unflushed_ = false; ///< something lazy has been committed since the latest durable commit
+    // A log says nothing of whose it is. So the first commit that writes to one changes the page with the store's id, and
+    // where the log of another store is put beside ours, that id is read from it and refused.
+    bool mark_ = true;       ///< the next commit that writes does so
+    bool marks_ = false;     ///< the present transaction does
     int changes_ = 0;        ///< rows changed on this connection before the present transaction
     std::optional<dependent<file_identity, Connection>> journal_;
     std::size_t log_length_ = 0;    ///< pages, at the latest commit
