@@ -7,6 +7,7 @@
 
 #include "disk/power_vfs.hpp"
 #include "disk/support.hpp"
+#include "storage/sqlite_process.hpp"
 #include "support/catch.hpp"
 
 #include <sqlite3.h>
@@ -201,4 +202,56 @@ TEST_CASE("a power cut takes no acknowledged task and no reported outcome, and e
         }
     }
     if (!strict) CHECK(again > 0); // else the cuts have hit nothing
+}
+
+TEST_CASE("a second scheduler on one file is refused, and the first one does not notice", "[disk][hostile]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    ax::testing::manual_clock clock;
+    simulated tasks{ax::sqlite_storage{path}, ax::options{.seed = 7}, clock};
+    int runs = 0;
+    tasks.on(probe, [&] { ++runs; });
+    for (std::uint64_t n = 0; n != 5; ++n) {
+        tasks.submit(probe, n);
+        try {
+            simulated const second{ax::sqlite_storage{path}, ax::options{.seed = 8}, clock};
+            FAIL("two owners");
+        } catch (ax::error const& e) {
+            CHECK(e.kind() == ax::errc::locked);
+            CHECK_THAT(e.what(), Catch::Matchers::Contains(path));
+        }
+        tasks.poll(clock.now());
+    }
+    CHECK(runs == 5);
+    CHECK(tasks.health().storage_ok);
+}
+
+TEST_CASE("a host that forks keeps its scheduler, and the child is told that it has none", "[disk][hostile]") {
+    temporary_directory const directory;
+    ax::testing::manual_clock clock;
+    std::optional<simulated> tasks;
+    tasks.emplace(ax::sqlite_storage{directory.file("store.db")}, ax::options{.seed = 7}, clock);
+    int runs = 0;
+    tasks->on(probe, [&] { ++runs; });
+    auto const before = tasks->submit(probe, 1).id;
+    child_process child([&](auto const&) {
+        auto const refused = [](auto const& use) {
+            try {
+                use();
+                return false;
+            } catch (ax::error const& e) {
+                return e.kind() == ax::errc::invalid_argument;
+            }
+        };
+        if (!refused([&] { tasks->submit(probe, 2); })) return 1;
+        if (!refused([&] { tasks->cancel(before); })) return 2;
+        if (!refused([&] { tasks->poll(clock.now()); })) return 3;
+        tasks.reset();
+        return 0;
+    });
+    CHECK(child.wait() == 0);
+    tasks->submit(probe, 3);
+    tasks->poll(clock.now());
+    CHECK(runs == 2);
+    CHECK(tasks->list({.state = ax::task_state::succeeded}).size() == 2);
 }
