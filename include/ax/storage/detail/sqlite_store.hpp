@@ -289,8 +289,8 @@ class sqlite_store {
 
     void refuse_unknown_vfs() const {
         if (!settings_.vfs.empty() && sqlite3_vfs_find(settings_.vfs.c_str()) == nullptr)
-            throw error(errc::invalid_argument, path_ + ": no SQLite VFS called \"" +
-                                                    bounded_text(settings_.vfs, 200) + "\" is registered");
+            throw error(errc::invalid_argument,
+                        path_ + ": no SQLite VFS called \"" + bounded_text(settings_.vfs, 200) + "\" is registered");
     }
 
     void copy_log_back_at_close(bool yes) noexcept {
@@ -469,11 +469,11 @@ class sqlite_store {
     unsigned unchecked_ = 0;
     bool durable_ = false;   ///< the present transaction
     bool unflushed_ = false; ///< something lazy has been committed since the latest durable commit
-    // A log says nothing of whose it is. So the first commit that writes to one changes the page with the store's id, and
-    // where the log of another store is put beside ours, that id is read from it and refused.
-    bool mark_ = true;       ///< the next commit that writes does so
-    bool marks_ = false;     ///< the present transaction does
-    int changes_ = 0;        ///< rows changed on this connection before the present transaction
+    // A log says nothing of whose it is. So the first commit that writes to one changes the page with the store's id,
+    // and where the log of another store is put beside ours, that id is read from it and refused.
+    bool mark_ = true;   ///< the next commit that writes does so
+    bool marks_ = false; ///< the present transaction does
+    int changes_ = 0;    ///< rows changed on this connection before the present transaction
     std::optional<dependent<file_identity, Connection>> journal_;
     std::size_t log_length_ = 0;    ///< pages, at the latest commit
     std::size_t checkpoint_at_ = 0; ///< pages at which the next attempt is due, while the log does not begin anew
