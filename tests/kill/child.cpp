@@ -3,16 +3,18 @@
 // stored; its handlers keep a ledger of their own. Started as
 //
 //   ax_kill_child work   STORE LEDGER A B    submits tasks a-A, a-A+1, ... and b-B, b-B+1, ... until it is killed
-//   ax_kill_child drain  STORE LEDGER        ends when no task is open any more
-//   ax_kill_child hold   STORE LEDGER        runs a task that never ends
-//   ax_kill_child look   STORE LEDGER        runs one other task, and ends
+//   ax_kill_child work   STORE LEDGER A B POINT N     likewise, and kills itself at that point, the Nth time (see
+//   point) ax_kill_child drain  STORE LEDGER        ends when no task is open any more ax_kill_child hold   STORE
+//   LEDGER        runs a task that never ends ax_kill_child look   STORE LEDGER        runs one other task, and ends
 //   ax_kill_child retry  STORE LEDGER        lets the task that never ended go, and ends when it has run
 //   ax_kill_child stuck  STORE LEDGER        runs ten tasks that never end
 //   ax_kill_child guilty STORE LEDGER        runs ten tasks, and one that kills the process
 //
-// Its lines: "recovered N", "acknowledged KEY", "reported KEY FENCE", "started KEY". The ledger's: "KEY ATTEMPT FENCE".
-// Tasks with an odd number also write into a table of the store's file, with commit_with().
+// Its lines: "recovered N", "acknowledged KEY", "reported KEY FENCE", "started KEY", "point POINT". The ledger's: "KEY
+// ATTEMPT FENCE". Tasks with an odd number also write into a table of the store's file, with commit_with().
 #include <ax/ax.hpp>
+
+#include "disk/watched_vfs.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,9 +22,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <semaphore>
 #include <stdexcept>
 #include <string>
@@ -66,6 +70,63 @@ void execute(sqlite3* db, std::string const& sql) {
         throw std::runtime_error(sqlite3_errmsg(db));
 }
 
+/// Where the process kills itself:
+///
+///     frame      before a write to SQLite's log: nothing, or a part of a commit is in it
+///     torn       in the middle of such a write
+///     flush      before the log is flushed: a commit is there and nobody was told
+///     committed  after that, before anybody is told
+///     copied     before a page is copied from the log into the database
+///     effect     after a handler's own write in the transaction that records its success, before the record
+class point {
+  public:
+    point(std::string_view name, std::string_view count)
+        : name_(name), left_(std::strtoull(std::string(count).c_str(), nullptr, 10)), vfs_("ax-kill") {
+        vfs_.before = [this](disk::request const& asked) {
+            using disk::call;
+            bool const log = disk::is_log(asked.path);
+            if (asked.kind == call::write && log) {
+                pass("frame");
+                if (name_ == "torn" && is_last()) {
+                    int const file = ::open(std::string(asked.path).c_str(), O_WRONLY | O_CLOEXEC);
+                    if (::pwrite(file, asked.bytes, static_cast<std::size_t>(asked.count / 2), asked.offset) < 0)
+                        ::_exit(5);
+                    die();
+                }
+            }
+            if (asked.kind == call::write && asked.path.ends_with(".db")) pass("copied");
+            if (asked.kind == call::sync && log) pass("flush");
+            return SQLITE_OK;
+        };
+        vfs_.after = [this](disk::request const& done) {
+            if (done.kind == disk::call::sync && disk::is_log(done.path)) pass("committed");
+        };
+    }
+
+    void pass(std::string_view name) {
+        if (name == name_ && is_last()) die();
+    }
+
+    ax::sqlite_settings settings() const {
+        ax::sqlite_settings chosen;
+        chosen.vfs = vfs_.name();
+        chosen.checkpoint_pages = 40;
+        return chosen;
+    }
+
+  private:
+    bool is_last() noexcept { return left_-- == 1; }
+    [[noreturn]] void die() const {
+        say("point " + name_);
+        ::kill(::getpid(), SIGKILL);
+        for (;;) ::pause();
+    }
+
+    std::string name_;
+    std::atomic<std::uint64_t> left_;
+    disk::watched_vfs vfs_;
+};
+
 /// Every kind of task in turn: at once and later, failing once, with a follow-up, in order behind others.
 ax::submit_options options_of(std::string key, std::uint64_t n) {
     ax::submit_options how;
@@ -82,7 +143,9 @@ int run(std::string_view mode, char** argv, int argc) {
     std::counting_semaphore<1'000'000> room{64}; // for submits
     std::binary_semaphore never{0};
 
-    ax::sqlite_storage opened{argv[2]};
+    std::optional<point> end_at;
+    if (argc == 8) end_at.emplace(argv[6], argv[7]);
+    ax::sqlite_storage opened{argv[2], end_at ? end_at->settings() : ax::sqlite_settings{}};
     opened.transact(ax::commit::lazy, [](ax::sqlite_storage::writer& w) {
         execute(w.handle(), "CREATE TABLE IF NOT EXISTS closed (key TEXT, twice INTEGER)"); // would take a key twice
     });
@@ -97,8 +160,9 @@ int run(std::string_view mode, char** argv, int argc) {
                  if (n % 7 == 0 && ctx.task().failures == 0) throw std::runtime_error("fails once");
                  if (n % 2 == 1) {
                      auto const twice = ctx.step("twice", [&] { return 2 * n; });
-                     ctx.commit_with([key = ctx.task().key, twice](sqlite3* db) {
+                     ctx.commit_with([&end_at, key = ctx.task().key, twice](sqlite3* db) {
                          execute(db, "INSERT INTO closed VALUES ('" + key + "', " + std::to_string(twice) + ")");
+                         if (end_at) end_at->pass("effect");
                      });
                  }
                  if (n % 5 == 0) ctx.submit(follow_up, n, {.key = "next-" + ctx.task().key});
@@ -137,7 +201,7 @@ int run(std::string_view mode, char** argv, int argc) {
         while (!all_over()) (void)ended.try_acquire_for(50ms);
     };
 
-    if (mode == "work" && argc == 6) {
+    if (mode == "work" && argc >= 6) {
         std::thread const single{[&, n = std::strtoull(argv[4], nullptr, 10)]() mutable {
             for (;; ++n) {
                 room.acquire();

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -197,31 +198,8 @@ std::size_t rounds() {
     return wanted != nullptr ? std::stoul(wanted) : 50;
 }
 
-} // namespace
-
-TEST_CASE("A kill at any instant loses no acknowledged task and repeats no reported success", "[kill]") {
-    temporary_folder const folder;
-    auto const store_path = folder / "store.db";
-    auto const ledger_path = folder / "ledger";
-    constexpr std::uint64_t seed = 20261130;
-    CAPTURE(seed);
-    std::mt19937_64 random{seed};
-
-    testimony heard;
-    for (std::size_t round = 0; round != rounds(); ++round) {
-        CAPTURE(round);
-        child victim{{"work", store_path, ledger_path, std::to_string(heard.next[0]), std::to_string(heard.next[1])}};
-        // Every eighth dies while it starts, the others somewhere in their work.
-        if (round % 8 == 7) {
-            victim.read_for(std::chrono::microseconds{random() % 60'000});
-        } else {
-            REQUIRE(victim.read_lines(1 + random() % 200, 60s));
-            victim.read_for(std::chrono::microseconds{random() % 4'000});
-        }
-        auto const status = victim.end(SIGKILL);
-        heard.add(victim.lines);
-        REQUIRE(was_killed(status));
-    }
+/// Lets what is left be done, and compares the ledgers of handlers, host and store with what was said.
+void judge(testimony& heard, std::string const& store_path, std::string const& ledger_path) {
     child last{{"drain", store_path, ledger_path}};
     auto const status = last.end(0);
     heard.add(last.lines);
@@ -301,6 +279,73 @@ TEST_CASE("A kill at any instant loses no acknowledged task and repeats no repor
     }
     CHECK(wrong == 0);
     CHECK(closed.size() == odd);
+}
+
+} // namespace
+
+TEST_CASE("A kill at any instant loses no acknowledged task and repeats no reported success", "[kill]") {
+    temporary_folder const folder;
+    auto const store_path = folder / "store.db";
+    auto const ledger_path = folder / "ledger";
+    constexpr std::uint64_t seed = 20261130;
+    CAPTURE(seed);
+    std::mt19937_64 random{seed};
+
+    testimony heard;
+    for (std::size_t round = 0; round != rounds(); ++round) {
+        CAPTURE(round);
+        child victim{{"work", store_path, ledger_path, std::to_string(heard.next[0]), std::to_string(heard.next[1])}};
+        // Every eighth dies while it starts, the others somewhere in their work.
+        if (round % 8 == 7) {
+            victim.read_for(std::chrono::microseconds{random() % 60'000});
+        } else {
+            REQUIRE(victim.read_lines(1 + random() % 200, 60s));
+            victim.read_for(std::chrono::microseconds{random() % 4'000});
+        }
+        auto const status = victim.end(SIGKILL);
+        heard.add(victim.lines);
+        REQUIRE(was_killed(status));
+    }
+    judge(heard, store_path, ledger_path);
+}
+
+TEST_CASE("A kill at any point of a commit loses nothing, and effects are there once", "[kill]") {
+    temporary_folder const folder;
+    auto const store_path = folder / "store.db";
+    auto const ledger_path = folder / "ledger";
+    constexpr std::uint64_t seed = 20261201;
+    CAPTURE(seed);
+    std::mt19937_64 random{seed};
+    struct place {
+        char const* name;
+        std::uint64_t most; ///< how often it may be passed before
+    };
+    constexpr place places[] = {{"frame", 200},    {"torn", 200},  {"flush", 30},
+                                {"committed", 30}, {"copied", 40}, {"effect", 20}};
+
+    testimony heard;
+    std::map<std::string, std::size_t> hit;
+    for (std::size_t round = 0; round != rounds(); ++round) {
+        auto const& where = places[round % std::size(places)];
+        auto const count = std::to_string(1 + random() % where.most);
+        CAPTURE(round, where.name, count);
+        child victim{{"work", store_path, ledger_path, std::to_string(heard.next[0]), std::to_string(heard.next[1]),
+                      where.name, count}};
+        victim.read_lines(5'000, 60s); // until it has killed itself
+        auto const status = victim.end(SIGKILL);
+        heard.add(victim.lines);
+        REQUIRE(was_killed(status));
+        for (auto const& line : victim.lines)
+            if (line.starts_with("point ")) ++hit[line.substr(6)];
+    }
+    std::size_t hits = 0;
+    for (auto const& where : places) {
+        INFO(where.name);
+        CHECK(hit[where.name] > 0);
+        hits += hit[where.name];
+    }
+    CHECK(hits + hits / 10 >= rounds());
+    judge(heard, store_path, ledger_path);
 }
 
 TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kill]") {

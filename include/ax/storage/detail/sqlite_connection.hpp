@@ -99,10 +99,12 @@ class sqlite_connection {
   public:
     /// Opens, and with `create` makes what is not there. Until opened() is called a busy file is an error `locked`,
     /// since at open it means that another program has it.
-    explicit sqlite_connection(std::string path, bool create = true) : path_(std::move(path)) {
+    /// @param vfs  The name of a SQLite VFS; empty: SQLite's default.
+    explicit sqlite_connection(std::string path, bool create = true, std::string const& vfs = {})
+        : path_(std::move(path)) {
         int const flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
         sqlite3* opened = nullptr;
-        int const code = sqlite3_open_v2(path_.c_str(), &opened, flags, nullptr);
+        int const code = sqlite3_open_v2(path_.c_str(), &opened, flags, vfs.empty() ? nullptr : vfs.c_str());
         owned_.database = opened;
         if (opened == nullptr) throw std::bad_alloc();
         sqlite3_extended_result_codes(opened, 1);

@@ -174,7 +174,10 @@ class sqlite_lock_file {
         auto line = Text(head) + Text(store) + (clean ? " clean " : " open  ") + std::to_string(::getpid());
         line.resize(length - 1, ' ');
         line += '\n';
-        if (::pwrite(descriptor_.number(), line.data(), line.size(), 0) != static_cast<ssize_t>(line.size()))
+        // Flushed, as what stands there must not outlive a power cut by which it is not true any more. A file system
+        // that cannot flush says EINVAL.
+        if (::pwrite(descriptor_.number(), line.data(), line.size(), 0) != static_cast<ssize_t>(line.size()) ||
+            (::fsync(descriptor_.number()) != 0 && errno != EINVAL))
             throw error(errno == ENOSPC || errno == EDQUOT ? errc::disk_full : errc::unavailable,
                         path_ + ": " + std::strerror(errno));
         store_ = store;

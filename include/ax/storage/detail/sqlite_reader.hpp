@@ -44,7 +44,8 @@ class sqlite_reader {
     using task_count = dependent<ax::task_count, Connection>;
 
   public:
-    explicit sqlite_reader(std::string const& path, std::string const& pragmas) : sql_(path, false) {
+    explicit sqlite_reader(std::string const& path, std::string const& pragmas, std::string const& vfs = {})
+        : sql_(path, false, vfs) {
         sql_.execute(pragmas.c_str());
         sql_.execute("PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0");
         sql_.opened();
@@ -579,8 +580,8 @@ template <class Connection>
 class sqlite_readers {
   public:
     /// @param file  What is to be found at `path`: a database that was put in its place meanwhile is not read.
-    sqlite_readers(std::string path, file_identity const& file, std::string pragmas, std::size_t limit)
-        : path_(std::move(path)), file_(file), pragmas_(std::move(pragmas)),
+    sqlite_readers(std::string path, file_identity const& file, std::string pragmas, std::string vfs, std::size_t limit)
+        : path_(std::move(path)), file_(file), pragmas_(std::move(pragmas)), vfs_(std::move(vfs)),
           limit_((std::min)((std::max)(limit, std::size_t{1}), std::size_t{64})) {
         idle_.reserve(limit_);
     }
@@ -623,7 +624,7 @@ class sqlite_readers {
             file_identity present;
             if (!identify(path_, present) || !(present == file_))
                 throw error(errc::unavailable, path_ + " was moved, replaced or deleted while the store was open");
-            return std::make_unique<sqlite_reader<Connection>>(path_, pragmas_);
+            return std::make_unique<sqlite_reader<Connection>>(path_, pragmas_, vfs_);
         } catch (...) {
             give(nullptr);
             throw;
@@ -641,6 +642,7 @@ class sqlite_readers {
     std::string const path_;
     file_identity const file_;
     std::string const pragmas_;
+    std::string const vfs_;
     std::size_t const limit_;
     std::mutex mutex_;
     std::condition_variable returned_;

@@ -332,6 +332,7 @@ enum class sqlite_sql : std::size_t {
     take_id_block,
     put_id_block,
     count_commit,
+    mark_log,
     type_number,
     type_name,
     last_type,
@@ -552,6 +553,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::put_id_block, "UPDATE ax_meta SET value = ?1 WHERE name = 'next_id' AND value = ?2"},
 
     {sqlite_sql::count_commit, "UPDATE ax_meta SET value = value + 1 WHERE name = 'empty_commits'"},
+    {sqlite_sql::mark_log, "INSERT INTO ax_meta (name, value) VALUES ('store_log', 1) "
+                           "ON CONFLICT (name) DO UPDATE SET value = value + 1"},
 
     {sqlite_sql::type_number, "SELECT number FROM ax_type WHERE name = ?1"},
     {sqlite_sql::type_name, "SELECT name FROM ax_type WHERE number = ?1"},

@@ -49,6 +49,7 @@ struct sqlite_settings {
     std::uint64_t largest_size = 0;                  ///< bytes the database may grow to; 0: what the disk holds
     bool foreign_keys = false;                       ///< whether those of the host's tables hold in commit_with()
     bool allow_network_file_system = false;          ///< SQLite's locks are not safe on one: see docs/sqlite.md
+    std::string vfs = {};                            ///< name of a registered SQLite VFS; empty: SQLite's default
 };
 
 /// How a store is doing, for those who look after it.
@@ -127,7 +128,9 @@ class sqlite_store {
         : settings_(settings), path_(resolved_path(path)), lock_(path_), process_(::getpid()) {
         refuse_what_is_lost();
         refuse_network();
-        sql_ = std::make_unique<Connection>(path_);
+        refuse_unknown_vfs();
+        sql_ = std::make_unique<Connection>(path_, true, settings_.vfs);
+        copy_log_back_at_close(false); // what is refused is left as it is, also where its log is that of another store
         if (sqlite3_threadsafe() == 0) throw error(errc::unavailable, "SQLite was built without SQLITE_THREADSAFE");
         sql_->execute(("PRAGMA busy_timeout = " + std::to_string(busy_limit())).c_str());
         auto const version = examine();
@@ -136,6 +139,7 @@ class sqlite_store {
             throw error(errc::not_a_store, path_ + " holds no tasks, but " + lock_.path() +
                                                " says that it held store " + lock_.store() +
                                                ": restore it, or delete " + lock_.path() + " to start afresh");
+        copy_log_back_at_close(true);
         use_wal();
         configure();
         migrate();
@@ -145,7 +149,7 @@ class sqlite_store {
         lock_.enter_database();
         was_clean_ = lock_.was_clean() || lock_.store().empty();
         lock_.write(store_id_, false);
-        readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.readers);
+        readers_.emplace(path_, lock_.database_file(), reader_pragmas(), settings_.vfs, settings_.readers);
         queue_.emplace(*this, settings_.largest_group);
         sql_->opened();
     }
@@ -215,6 +219,7 @@ class sqlite_store {
         synchronise(durable);
         sqlite_run(*sql_, sqlite_sql::begin_write).finish();
         durable_ = durable;
+        marks_ = false;
         changes_ = sqlite3_total_changes(sql_->handle());
     }
 
@@ -226,6 +231,11 @@ class sqlite_store {
         if (durable_ && unflushed_ && sqlite3_total_changes(sql_->handle()) == changes_)
             sqlite_run(*sql_, sqlite_sql::count_commit).finish();
         bool const wrote = sqlite3_total_changes(sql_->handle()) != changes_;
+        if (mark_ && wrote) {
+            sqlite_run(*sql_, sqlite_sql::mark_log).finish();
+            mark_ = false;
+            marks_ = true;
+        }
         sqlite_run(*sql_, sqlite_sql::commit).finish();
         unflushed_ = !durable_ && (unflushed_ || wrote);
         session_->committed();
@@ -236,6 +246,7 @@ class sqlite_store {
         if (sql_->in_transaction()) sqlite3_exec(sql_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
         session_->undone();
         sql_->forget_failures();
+        mark_ = mark_ || marks_;
     }
 
   private:
@@ -274,6 +285,16 @@ class sqlite_store {
         if (auto const* const name = network_file_system(directory))
             throw error(errc::unavailable,
                         path_ + " lies on a network file system (" + name + "), where SQLite's locks do not hold");
+    }
+
+    void refuse_unknown_vfs() const {
+        if (!settings_.vfs.empty() && sqlite3_vfs_find(settings_.vfs.c_str()) == nullptr)
+            throw error(errc::invalid_argument,
+                        path_ + ": no SQLite VFS called \"" + bounded_text(settings_.vfs, 200) + "\" is registered");
+    }
+
+    void copy_log_back_at_close(bool yes) noexcept {
+        sqlite3_db_config(sql_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, yes ? 0 : 1, nullptr);
     }
 
     /// @return  The version of the schema; 0 where there is none of ax.
@@ -391,12 +412,17 @@ class sqlite_store {
         auto& store = *static_cast<sqlite_store*>(self);
         auto const length = static_cast<std::size_t>(pages);
         auto const step = (std::max)(store.settings_.checkpoint_pages, std::size_t{1});
-        if (length < store.log_length_) store.checkpoint_at_ = 0; // it began anew
+        if (length < store.log_length_) { // it began anew
+            store.checkpoint_at_ = 0;
+            if (!store.marks_) store.mark_ = true;
+        }
         store.log_length_ = length;
         store.log_stuck_ = length / 4 > step;
         bool const wished = store.session_ && store.session_->take_wish_for_checkpoint();
         if (!wished && length < (std::max)(store.checkpoint_at_, step)) return SQLITE_OK;
-        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+        int whole = -1, copied = 0;
+        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &whole, &copied);
+        if (whole == copied) store.mark_ = true; // the next commit begins it anew, unless somebody reads from it
         // Even after a complete one the log begins anew only if nobody reads from it at the next commit.
         store.checkpoint_at_ = length + (step + 9) / 10;
         return SQLITE_OK; // the commit itself is done, whatever became of this
@@ -443,7 +469,11 @@ class sqlite_store {
     unsigned unchecked_ = 0;
     bool durable_ = false;   ///< the present transaction
     bool unflushed_ = false; ///< something lazy has been committed since the latest durable commit
-    int changes_ = 0;        ///< rows changed on this connection before the present transaction
+    // A log says nothing of whose it is. So the first commit that writes to one changes the page with the store's id,
+    // and where the log of another store is put beside ours, that id is read from it and refused.
+    bool mark_ = true;   ///< the next commit that writes does so
+    bool marks_ = false; ///< the present transaction does
+    int changes_ = 0;    ///< rows changed on this connection before the present transaction
     std::optional<dependent<file_identity, Connection>> journal_;
     std::size_t log_length_ = 0;    ///< pages, at the latest commit
     std::size_t checkpoint_at_ = 0; ///< pages at which the next attempt is due, while the log does not begin anew
