@@ -576,7 +576,8 @@ class engine : public guest_desk {
 
     /// What one pump() carries to the storage and brings back.
     struct batch {
-        std::vector<finished_attempt> ended;
+        std::vector<finished_attempt> ended; ///< those that are stored already come last
+        std::size_t sent = 0;                ///< how many of them are not
         std::vector<finished_attempt>
             settled_ones; ///< kept until no lock is held: what handlers captured goes with them
         std::vector<attempt_ptr> noted;
@@ -590,7 +591,6 @@ class engine : public guest_desk {
         std::vector<schedule_answer> stepped;
         expiry expired;
         std::vector<attempt_ptr> entered; ///< claimed, and not let to their handlers yet
-        std::vector<task_id> doubted;     ///< not claimable after a claim of which it is not known whether it was made
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
     };
@@ -662,10 +662,12 @@ class engine : public guest_desk {
         }
     }
 
-    /// What a commit made claimable may have been made without our knowing: memory is filled anew from the store.
+    /// A commit may have been made without our knowing: what it has changed is read from the store. What it made
+    /// claimable fills memory anew, and a run may have ended that a fixed delay waits for.
     void read_anew() {
         window_.reset(times_.reached(), lanes_);
-        must_load_ = must_look_ = true;
+        must_load_ = must_look_ = must_sweep_ = must_relearn_ = true;
+        timetable_.run_ended();
         backfills_.read_anew();
     }
 
@@ -854,7 +856,7 @@ class engine : public guest_desk {
 
     void leave_flight(Attempt const& mine) {
         flight_.leave(mine);
-        if (!mine.record.lonely) return;
+        if (!mine.record.lonely || suspects_.alone() != mine.record.id) return;
         suspects_.landed();
         try_next_suspect();
     }
@@ -959,7 +961,7 @@ class engine : public guest_desk {
 
     bool pump_has_work(time_point now) const {
         return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
-               (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
+               (must_relearn_ && recovered_) || (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
                (!stopping_ && (must_look_ || window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 
@@ -972,7 +974,14 @@ class engine : public guest_desk {
     /// Draws due tasks to be claimed, as many as there is room for.
     void draw(batch& b, std::size_t most);
 
+    /// Looks up outcomes whose commit got no answer: those that are stored are not sent again.
+    void read_back(batch& b);
+
     void exchange(batch& b);
+
+    /// Looks up what else such a commit may have done: claims that it made are given back, and schedules stand as the
+    /// store has them. Returns whether there was a claim.
+    bool relearn();
 
     template <class Node>
     new_member member_of(Node const& node, new_task const& common, time_point now);
@@ -1133,7 +1142,6 @@ class engine : public guest_desk {
     std::vector<lane_type*> lanes_;   ///< of all handlers
     named_waiters<due_task> waiters_; ///< for limits
     suspect_line<due_task> suspects_;
-    id_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     guest_submits<guest_task> guests_;
     std::size_t inside_ = 0;     ///< threads in run()
@@ -1143,6 +1151,7 @@ class engine : public guest_desk {
     bool threaded_ = false;
     bool must_load_ = true; ///< a lane may want a page
     bool must_sweep_ = true;
+    bool must_relearn_ = false;  ///< a commit may have been made that memory knows nothing of
     bool must_look_ = true;      ///< memory does not know who waits for limits
     limit_number swept_limit_{}; ///< the last one that a sweep has looked at
     std::optional<time_point> next_deadline_;

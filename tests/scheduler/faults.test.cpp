@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// Faults of the engine that simulated histories have found, each in its smallest form.
+#include "scheduler/support.hpp"
+
+#include <cstdint>
+#include <new>
+
+using namespace test;
+
+namespace {
+
+[[noreturn]] void lose_reply() { throw ax::error(ax::errc::outcome_unknown, "the connection is lost"); }
+
+/// Loses the reply to the n-th commit that settles, that claims, or to the n-th of any kind.
+class lost_reply {
+  public:
+    enum class to { settle, claim, any };
+
+    lost_reply(bench& b, to what, int n, bool made = true) : b_(b) {
+        auto& hooks = b.store.hooks();
+        if (what == to::settle) hooks.before_settle = [this](auto const&) { meant_ = true; };
+        if (what == to::claim) hooks.before_claim = [this](auto const&) { meant_ = true; };
+        if (what == to::any) meant_ = true;
+        auto const lose = [this, n, what] {
+            if (std::exchange(meant_, what == to::any) && ++count_ == n) lose_reply();
+        };
+        (made ? hooks.after_transact : hooks.before_transact) = lose;
+    }
+    ~lost_reply() { b_.store.hooks() = {}; }
+    lost_reply(lost_reply const&) = delete;
+    lost_reply& operator=(lost_reply const&) = delete;
+
+    bool happened(int n) const { return count_ >= n; }
+
+  private:
+    bench& b_;
+    bool meant_ = false;
+    int count_ = 0;
+};
+
+} // namespace
+
+// ---------------------------------------------------------------- replies that are lost
+
+TEST_CASE("an outcome that was stored though its reply was lost is reported, and is not refused",
+          "[scheduler][storage]") {
+    bench b;
+    int runs = 0;
+    std::vector<ax::event_kind> events;
+    std::vector<attempt_outcome> outcomes;
+    b->on(probe, [&](ax::context&) {
+        if (++runs == 1) throw std::runtime_error("the first time");
+    }, {.retry = ax::retry::fixed(1s).attempts(3)});
+    b->observe([&](ax::event const& e) {
+        if (e.kind != ax::event_kind::reported && e.kind != ax::event_kind::refused) return;
+        events.push_back(e.kind);
+        outcomes.push_back(*e.outcome);
+    });
+    auto const id = b->submit(probe).id;
+    {
+        lost_reply const fault{b, lost_reply::to::settle, GENERATE(1, 2)};
+        b.run_for(1min);
+    }
+    CHECK(b.state(id) == task_state::succeeded);
+    CHECK(runs == 2);
+    CHECK(events == std::vector{ax::event_kind::reported, ax::event_kind::reported});
+    CHECK(outcomes == std::vector{attempt_outcome::failed, attempt_outcome::succeeded});
+    CHECK(b->health().unsettled == 0);
+}
+
+TEST_CASE("an outcome that was stored though its reply was lost is looked up, and not sent again",
+          "[scheduler][storage]") {
+    bench b;
+    b->on(probe, [] {});
+    auto const id = b->submit(probe).id;
+    int settles = 0;
+    bool lost = false;
+    b.store.hooks().before_settle = [&](auto const&) { ++settles; };
+    b.store.hooks().after_transact = [&] {
+        if (settles == 1 && !std::exchange(lost, true)) lose_reply();
+    };
+    b.run_for(10s);
+    CHECK(settles == 1);
+    CHECK(b.state(id) == task_state::succeeded);
+}
+
+TEST_CASE("an outcome that was not stored when the reply was lost is sent again", "[scheduler][storage]") {
+    bench b;
+    int runs = 0;
+    std::size_t refused = 0;
+    b->on(probe, [&] { ++runs; });
+    b->observe([&](ax::event const& e) {
+        if (e.kind == ax::event_kind::refused) ++refused;
+    });
+    auto const failing = GENERATE(range(1, 5));
+    CAPTURE(failing);
+    b.poll(); // the host sees a failure of the recovery itself
+    auto const id = b->submit(probe).id;
+    {
+        lost_reply const fault{b, lost_reply::to::any, failing, false};
+        b.run_for(1min);
+    }
+    CHECK(b.state(id) == task_state::succeeded);
+    CHECK(runs == 1);
+    CHECK(refused == 0);
+}
+
+TEST_CASE("a claim whose reply was lost is taken up again, whatever happens before that", "[scheduler][storage]") {
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    auto const first = b->submit(probe).id;
+    auto const second = b->submit(probe, {}, {.delay = 500ms}).id;
+    {
+        lost_reply const fault{b, lost_reply::to::claim, 1};
+        b.poll();
+        REQUIRE(fault.happened(1));
+    }
+    REQUIRE(b.state(first) == task_state::dispatched);
+    SECTION("nothing") {}
+    SECTION("its type is paused for a while") {
+        b->pause(probe);
+        b.run_for(5s);
+        b->resume(probe);
+    }
+    SECTION("the clock is set back") {
+        b.clock.set(b.now() - 1h);
+        b.clock.advance(1s);
+        b.poll();
+        b.clock.set(b.now() + 1h);
+    }
+    b.run_for(1min);
+    CHECK(b.state(first) == task_state::succeeded);
+    CHECK(b.state(second) == task_state::succeeded);
+    CHECK(runs == 2);
+    CHECK(b->history(first).size() == 1);
+}
+
+TEST_CASE("a fixed delay goes on, whichever reply is lost", "[scheduler][storage][schedules]") {
+    auto const failing = GENERATE(range(1, 12));
+    bool const made = GENERATE(true, false);
+    CAPTURE(failing, made);
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    b->schedule("s", ax::after_each{10s}, probe);
+    b.poll();
+    {
+        lost_reply const fault{b, lost_reply::to::any, failing, made};
+        b.run_for(65s);
+    }
+    CHECK(runs == 6);
+}
+
+TEST_CASE("a fixed delay goes on when the reply to a cancel of its run is lost", "[scheduler][storage][schedules]") {
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    b->schedule("s", ax::after_each{10s}, probe);
+    b->pause(probe);
+    b.run_for(15s);
+    auto const waiting = b->list({.state = task_state::ready});
+    REQUIRE(waiting.size() == 1);
+    {
+        lost_reply const fault{b, lost_reply::to::any, 1};
+        CHECK(failure_of([&] { b->cancel(waiting.front().id); }) == ax::errc::outcome_unknown);
+    }
+    REQUIRE(b.state(waiting.front().id) == task_state::cancelled);
+    b->resume(probe);
+    b.run_for(35s);
+    CHECK(runs >= 2);
+}
+
+TEST_CASE("a schedule that was resumed or declared fires, though the reply was lost",
+          "[scheduler][storage][schedules]") {
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    SECTION("resumed") {
+        b->schedule("s", ax::every{10s}, probe);
+        b->pause_schedule("s");
+        b.run_for(5s);
+        lost_reply const fault{b, lost_reply::to::any, 1};
+        CHECK(failure_of([&] { b->resume_schedule("s"); }) == ax::errc::outcome_unknown);
+    }
+    SECTION("declared") {
+        b->submit(probe); // the number of the type is known
+        b.run_for(1s);
+        runs = 0;
+        lost_reply const fault{b, lost_reply::to::any, 1};
+        CHECK(failure_of([&] { b->schedule("s", ax::every{10s}, probe); }) == ax::errc::outcome_unknown);
+    }
+    b.run_for(35s);
+    CHECK(runs >= 3);
+}
