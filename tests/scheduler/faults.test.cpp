@@ -193,3 +193,42 @@ TEST_CASE("a schedule that was resumed or declared fires, though the reply was l
     b.run_for(35s);
     CHECK(runs >= 3);
 }
+
+// ---------------------------------------------------------------- clocks
+
+TEST_CASE("a clock that is set back by a little keeps nothing from running", "[scheduler][clock]") {
+    auto const back = GENERATE(1ms, 10ms, 50ms, 100ms, 101ms, 1'000ms, 3'600'000ms);
+    CAPTURE(back.count());
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    b->schedule("s", ax::every{1s}, other);
+    int fired = 0;
+    b->on(other, [&] { ++fired; });
+    auto const before = b->submit(probe, {}, {.delay = 20ms}).id;
+    b.run_for(10s);
+    CHECK(b.state(before) == task_state::succeeded);
+    b.clock.set(b.now() - back);
+    auto const at_once = b->submit(probe).id;
+    auto const soon = b->submit(probe, {}, {.delay = 5ms}).id;
+    auto const polls = b.run_for(2s, 1'000);
+    CHECK(polls < 200);
+    CHECK(b.state(at_once) == task_state::succeeded);
+    CHECK(b.state(soon) == task_state::succeeded);
+    CHECK(runs == 3);
+}
+
+TEST_CASE("a clock that is set back in many small steps keeps nothing from running", "[scheduler][clock]") {
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    b.run_for(10s);
+    for (int i = 0; i != 50; ++i) {
+        CAPTURE(i);
+        b.clock.set(b.now() - 60ms);
+        auto const id = b->submit(probe, {}, {.delay = 5ms}).id;
+        CHECK(b.run_for(110ms, 1'000) < 200);
+        CHECK(b.state(id) == task_state::succeeded);
+    }
+    CHECK(runs == 50);
+}

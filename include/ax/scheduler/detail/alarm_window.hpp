@@ -96,8 +96,11 @@ class alarm_window {
         wheel_.advance(horizon, [this](due_task task) { enqueue(task); });
     }
 
-    /// The instant of the next turn that finds something.
+    /// The earliest instant of those that wait for theirs.
     std::optional<time_point> next_expiry() { return wheel_.next_expiry(); }
+
+    /// The horizon of the latest turn(): an earlier one finds nothing.
+    time_point position() const { return wheel_.position(); }
 
     bool any_due(std::array<bool, priority_classes> const& classes) const {
         for (std::size_t i = 0; i != priority_classes; ++i)

@@ -709,7 +709,9 @@ class engine : public guest_desk {
     /// The wall-clock instant at which turn() finds something next, ids `ahead` of their own instant.
     std::optional<time_point> next_turn(duration ahead) {
         auto next = window_.next_expiry();
-        if (next) next = saturating_add(*next, -ahead);
+        if (next)
+            next = (std::max)(saturating_add(*next, -ahead),
+                              saturating_add(window_.position(), -settings_.read_ahead.value()));
         next = earlier(earlier(next, timetable_.next_turn()), waiters_.next_expiry());
         if (auto const pause = suspects_.pause_left(times_.steady()))
             next = earlier(next, saturating_add(times_.reached(), *pause));
