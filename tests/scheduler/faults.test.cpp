@@ -232,3 +232,29 @@ TEST_CASE("a clock that is set back in many small steps keeps nothing from runni
     }
     CHECK(runs == 50);
 }
+
+TEST_CASE("a host that polls rarely finds what its memory has lost", "[scheduler][poll]") {
+    auto const pause = GENERATE(1s, 10min, 1h, 24h);
+    bool const busy = GENERATE(false, true);
+    CAPTURE(pause.count(), busy);
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    auto const number = b.store.types().front().number;
+    b.poll();
+    b.poll_after(pause);
+    task_id lost{};
+    b.store.transact(ax::commit::durable, [&](store_type::writer& w) {
+        ax::new_task task;
+        task.type = number;
+        task.run_at = b.now() - 10s;
+        ax::alarms nobody_hears;
+        lost = w.insert({&task, 1}, b.now(), nobody_hears).front().id;
+    });
+    for (int i = 0; i != 4; ++i) {
+        if (busy) b->submit(probe);
+        b.poll_after(pause);
+    }
+    CHECK(b.state(lost) == task_state::succeeded);
+    CHECK(runs == (busy ? 5 : 1));
+}

@@ -334,9 +334,9 @@ bool engine<Storage, Clock, Attempt, Recurrence>::read_pages(bool sweep) {
         must_load_ = false;
         auto const now = times_.reached();
         for (auto* const lane : lanes_) {
-            if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
-            if (!sweep) continue;
+            lane->sweep_due = lane->sweep_due || sweep;
             if (auto request = window_.next_sweep(*lane, now)) requests.push_back(*request);
+            if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
         }
     }
     bool came = false;
