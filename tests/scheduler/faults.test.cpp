@@ -258,3 +258,38 @@ TEST_CASE("a host that polls rarely finds what its memory has lost", "[scheduler
     CHECK(b.state(lost) == task_state::succeeded);
     CHECK(runs == (busy ? 5 : 1));
 }
+
+// ---------------------------------------------------------------- starts that are stored first
+
+TEST_CASE("a run whose start cannot be stored is tried again, whatever is thrown", "[scheduler][storage]") {
+    enum class fault : std::uint8_t { unavailable, corrupt, unknown, memory, odd };
+    auto const what = GENERATE(fault::unavailable, fault::corrupt, fault::unknown, fault::memory, fault::odd);
+    auto const failing = GENERATE(range(0, 6));
+    bool const made = GENERATE(false, true);
+    CAPTURE(static_cast<int>(what), failing, made);
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; }, {.on_interrupt = ax::on_interrupt::hold});
+    auto const id = b->submit(probe).id;
+    int count = 0;
+    (made ? b.store.hooks().after_transact : b.store.hooks().before_transact) = [&] {
+        if (count++ != failing) return;
+        if (what == fault::unavailable) throw ax::error(ax::errc::unavailable, "away");
+        if (what == fault::corrupt) throw ax::error(ax::errc::corrupt, "no such row");
+        if (what == fault::unknown) lose_reply();
+        if (what == fault::memory) throw std::bad_alloc{};
+        throw 7;
+    };
+    if (what == fault::unknown || !made) { // else it is no fault that a storage may have
+        for (int i = 0; i != 20; ++i) try {
+                b.poll_after(1s);
+            } catch (...) { // of the recovery, which the host sees
+            }
+        b.store.hooks() = {};
+        b.run_for(1min);
+        CHECK(b.state(id) == task_state::succeeded);
+        CHECK(runs == 1);
+        CHECK(b->health().running == 0);
+    }
+    b.store.hooks() = {};
+}

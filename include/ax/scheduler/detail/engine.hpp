@@ -915,7 +915,7 @@ class engine : public guest_desk {
         if (expired) {
             done.end.outcome = attempt_outcome::expired;
             done.end.error = "deadline passed";
-        } else if (!start_is_stored(*mine)) {
+        } else if (!start_is_stored(mine)) {
             done.end.outcome = attempt_outcome::released;
         } else {
             mine->store = &attempt_store_;
@@ -926,16 +926,27 @@ class engine : public guest_desk {
     }
 
     /// A handler that must not run twice is called only once the store knows that it was: after a crash, what had
-    /// started waits for a person, and what had not runs. False where the store could not be told.
-    bool start_is_stored(Attempt const& mine) {
-        if (!mine.record.hold_on_interrupt) return true;
-        start_mark const mark{mine.record.id, mine.record.fence, mine.started};
+    /// started waits for a person, and what had not runs. False where the store could not be told, whatever it threw:
+    /// then the storage is asked again after a pause, so that nobody claims and gives back in a loop.
+    bool start_is_stored(attempt_ptr const& mine) {
+        if (!mine->record.hold_on_interrupt) return true;
+        start_mark const mark{mine->record.id, mine->record.fence, mine->started};
+        std::vector<pending_event> events;
+        auto const failed = [&](std::string const& why) {
+            std::lock_guard const guard{mutex_};
+            if (watch_.failed(why, times_.steady(), random_()))
+                note(events, event_kind::storage_down, nullptr, times_.reached()).text = why;
+        };
         try {
             store_.transact(commit::lazy, [&](writer& w) { w.start({&mark, 1}, times_.reached()); });
             return true;
-        } catch (error const&) {
-            return false;
+        } catch (std::exception const& e) {
+            failed(e.what());
+        } catch (...) {
+            failed("it threw something that is no std::exception");
         }
+        send(events);
+        return false;
     }
 
     /// Fills in the rest of an outcome, and frees the worker.

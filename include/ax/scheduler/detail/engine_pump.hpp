@@ -53,6 +53,8 @@ bool engine<Storage, Clock, Attempt, Recurrence>::pump() {
         storage_failed(b, e, events);
     } catch (std::exception const& e) { // out of memory, say: as transient as a storage that is away
         storage_failed(b, error(errc::unavailable, e.what()), events);
+    } catch (...) {
+        storage_failed(b, error(errc::unavailable, "it threw something that is no std::exception"), events);
     }
     clean(moved);
     flush();
