@@ -4,9 +4,11 @@
 
 #include "support/catch.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 using namespace std::chrono_literals;
 using ax::testing::fault;
@@ -109,4 +111,76 @@ TEST_CASE("random histories break no promise", "[testing][simulation]") {
     }
     CHECK(starts > count); // it is no calm world
     CHECK(events > 20 * count);
+}
+
+TEST_CASE("a seed replays exactly", "[testing][simulation]") {
+    auto const course = [](std::uint64_t seed) {
+        simulation sim{{.seed = seed, .crash = 0.01, .clock_jump = 0.01}};
+        live(sim);
+        std::string all;
+        sim.on_event([&](ax::event const& e) {
+            all += std::to_string(e.at.time_since_epoch().count()) + ' ' + to_string(e.kind) + ' ' +
+                   std::to_string(to_number(e.id)) + '\n';
+        });
+        sim.run_for(2h);
+        return all + sim.report();
+    };
+    auto const once = course(5);
+    CHECK(once.size() > 1'000);
+    CHECK(course(5) == once);
+    CHECK(course(6) != once);
+}
+
+TEST_CASE("a promise that is broken ends the run, and the report begins with the seed", "[testing][simulation]") {
+    simulation sim{world::calm(11)};
+    sim.judge().limit_type("limited", 2);
+    sim.at_start([&sim](tasks_type& tasks) {
+        tasks.on(limited, [&sim] { sim.work(1s); }); // whoever wrote this has forgotten the limit
+    });
+    sim.each(1min, [](tasks_type& tasks) { tasks.submit_all(limited, std::vector<ax::no_payload>(5)); });
+    sim.run_for(24h);
+    CHECK_FALSE(sim.sound());
+    CHECK(sim.report().rfind("seed 11, step ", 0) == 0);
+    CHECK(sim.report().find("tasks are in flight of type \"limited\", and 2 may be") != std::string::npos);
+    CHECK(sim.clock().now() < ax::time_point{ax::duration{1'767'225'600'000}} + 1h);
+}
+
+TEST_CASE("a task that nobody can run is found at the end", "[testing][simulation]") {
+    simulation sim{world::calm()};
+    sim.at_start([](tasks_type&) {});
+    sim.live().submit(plain);
+    sim.settle(1h);
+    CHECK(sim.judge().faults() == std::vector<std::string>{"task 1 is due and has not run"});
+}
+
+TEST_CASE("in a calm world nothing happens but what was asked for", "[testing][simulation]") {
+    simulation sim{world::calm()};
+    int runs = 0;
+    sim.at_start([&](tasks_type& tasks) {
+        tasks.on(periodic, [&] { ++runs; });
+        tasks.schedule("hours", ax::every{1h}, periodic);
+    });
+    sim.run_for(24h * 10 + 1min);
+    CHECK(runs == 240);
+    CHECK(sim.starts() == 1);
+    sim.settle(1h);
+    INFO(sim.report());
+    CHECK(sim.sound());
+}
+
+TEST_CASE("a crash that is written down comes at its commit", "[testing][simulation]") {
+    auto const what = GENERATE(fault::crash_before, fault::crash_after, fault::lost_reply, fault::busy);
+    CAPTURE(to_string(what));
+    simulation sim{world::calm()};
+    int runs = 0;
+    sim.at_start([&](tasks_type& tasks) { tasks.on(plain, [&] { ++runs; }); });
+    auto const id = sim.live().submit(plain).id;
+    sim.plan().at("settle", 1, what);
+    sim.settle_all(1h);
+    INFO(sim.report());
+    CHECK(sim.sound());
+    CHECK(sim.store().find(id)->state == ax::task_state::succeeded);
+    CHECK(runs == (what == fault::crash_before ? 2 : 1));
+    CHECK(sim.starts() == (what == fault::crash_before || what == fault::crash_after ? 2 : 1));
+    CHECK(sim.plan().happened(what) == 1);
 }
