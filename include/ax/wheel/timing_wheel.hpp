@@ -217,6 +217,13 @@ class timing_wheel {
         return earliest ? std::optional(to_time(*earliest)) : std::nullopt;
     }
 
+    /// The earliest instant at which advance() fires something: next_expiry(), but not before position(), since advance()
+    /// does nothing with an earlier one. The same costs.
+    std::optional<time_point> next_advance() const noexcept {
+        auto const next = next_expiry();
+        return next ? std::optional((std::max)(*next, position())) : next;
+    }
+
     /// The instant that the wheel has reached: the start, or what advance() or rewind() set.
     time_point position() const noexcept { return to_time(now_); }
 

@@ -96,8 +96,11 @@ class alarm_window {
         wheel_.advance(horizon, [this](due_task task) { enqueue(task); });
     }
 
-    /// The instant of the next turn that finds something.
+    /// The earliest instant of those that wait for theirs.
     std::optional<time_point> next_expiry() { return wheel_.next_expiry(); }
+
+    /// The horizon of the latest turn(): an earlier one finds nothing.
+    time_point position() const { return wheel_.position(); }
 
     bool any_due(std::array<bool, priority_classes> const& classes) const {
         for (std::size_t i = 0; i != priority_classes; ++i)
@@ -129,13 +132,17 @@ class alarm_window {
     }
 
     /// The read that finds overdue tasks that memory knows nothing of. They have been overdue for two seconds, so that
-    /// ordinary work is never read twice.
+    /// ordinary work is never read twice; nor is what the lane's next page has. To be asked for before that page: a
+    /// host that looks rarely reads one each time.
     std::optional<page_request> next_sweep(Lane& lane, time_point now) {
-        if (!lane.runnable || lane.queued != 0 || lane.loading_until != (time_point::min)()) return std::nullopt;
+        if (!lane.runnable || !lane.sweep_due || lane.queued != 0) return std::nullopt;
+        lane.sweep_due = false;
+        auto const until = (std::min)(now - std::chrono::seconds{2}, lane.cursor.run_at);
+        if (until == (time_point::min)()) return std::nullopt; // all of it is read anew
         alarm first{};
         first.lane = lane.lane;
         first.run_at = (time_point::min)();
-        return page_request{&lane, first, now - std::chrono::seconds{2}, sweep_size, true};
+        return page_request{&lane, first, until, sweep_size, true};
     }
 
     /// @param beyond  The first task of the lane behind a page that reached the end of the window, if any.
@@ -166,7 +173,10 @@ class alarm_window {
 
     /// A page could not be read: the lane asks again.
     void failed(page_request const& request) {
-        if (!request.sweep) request.lane->loading_until = (time_point::min)();
+        if (request.sweep)
+            request.lane->sweep_due = true;
+        else
+            request.lane->loading_until = (time_point::min)();
     }
 
     /// Empties the memory and starts the wheel anew at `now`: after the wall clock was set back.

@@ -42,6 +42,7 @@ struct lane_state {
     time_point loading_until = (time_point::min)(); ///< while a page is being read: as if it were loaded
     std::optional<time_point> truncated_at;         ///< memory was full: read again from here
     alarm cursor{};                                 ///< the last one read
+    bool sweep_due = false;                         ///< to be looked through once its queue is empty
 };
 
 /// A task type that this process can run.

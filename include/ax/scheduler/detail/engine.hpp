@@ -577,7 +577,8 @@ class engine : public guest_desk {
 
     /// What one pump() carries to the storage and brings back.
     struct batch {
-        std::vector<finished_attempt> ended;
+        std::vector<finished_attempt> ended; ///< those that are stored already come last
+        std::size_t sent = 0;                ///< how many of them are not
         std::vector<finished_attempt>
             settled_ones; ///< kept until no lock is held: what handlers captured goes with them
         std::vector<attempt_ptr> noted;
@@ -591,7 +592,6 @@ class engine : public guest_desk {
         std::vector<schedule_answer> stepped;
         expiry expired;
         std::vector<attempt_ptr> entered; ///< claimed, and not let to their handlers yet
-        std::vector<task_id> doubted;     ///< not claimable after a claim of which it is not known whether it was made
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
     };
@@ -663,10 +663,12 @@ class engine : public guest_desk {
         }
     }
 
-    /// What a commit made claimable may have been made without our knowing: memory is filled anew from the store.
+    /// A commit may have been made without our knowing: what it has changed is read from the store. What it made
+    /// claimable fills memory anew, and a run may have ended that a fixed delay waits for.
     void read_anew() {
         window_.reset(times_.reached(), lanes_);
-        must_load_ = must_look_ = true;
+        must_load_ = must_look_ = must_sweep_ = must_relearn_ = true;
+        timetable_.run_ended();
         backfills_.read_anew();
     }
 
@@ -708,7 +710,9 @@ class engine : public guest_desk {
     /// The wall-clock instant at which turn() finds something next, ids `ahead` of their own instant.
     std::optional<time_point> next_turn(duration ahead) {
         auto next = window_.next_expiry();
-        if (next) next = saturating_add(*next, -ahead);
+        if (next)
+            next = (std::max)(saturating_add(*next, -ahead),
+                              saturating_add(window_.position(), -settings_.read_ahead.value()));
         next = earlier(earlier(next, timetable_.next_turn()), waiters_.next_expiry());
         if (auto const pause = suspects_.pause_left(times_.steady()))
             next = earlier(next, saturating_add(times_.reached(), *pause));
@@ -855,7 +859,7 @@ class engine : public guest_desk {
 
     void leave_flight(Attempt const& mine) {
         flight_.leave(mine);
-        if (!mine.record.lonely) return;
+        if (!mine.record.lonely || suspects_.alone() != mine.record.id) return;
         suspects_.landed();
         try_next_suspect();
     }
@@ -912,7 +916,7 @@ class engine : public guest_desk {
         if (expired) {
             done.end.outcome = attempt_outcome::expired;
             done.end.error = "deadline passed";
-        } else if (!start_is_stored(*mine)) {
+        } else if (!start_is_stored(mine)) {
             done.end.outcome = attempt_outcome::released;
         } else {
             mine->store = &attempt_store_;
@@ -923,16 +927,27 @@ class engine : public guest_desk {
     }
 
     /// A handler that must not run twice is called only once the store knows that it was: after a crash, what had
-    /// started waits for a person, and what had not runs. False where the store could not be told.
-    bool start_is_stored(Attempt const& mine) {
-        if (!mine.record.hold_on_interrupt) return true;
-        start_mark const mark{mine.record.id, mine.record.fence, mine.started};
+    /// started waits for a person, and what had not runs. False where the store could not be told, whatever it threw:
+    /// then the storage is asked again after a pause, so that nobody claims and gives back in a loop.
+    bool start_is_stored(attempt_ptr const& mine) {
+        if (!mine->record.hold_on_interrupt) return true;
+        start_mark const mark{mine->record.id, mine->record.fence, mine->started};
+        std::vector<pending_event> events;
+        auto const failed = [&](std::string const& why) {
+            std::lock_guard const guard{mutex_};
+            if (watch_.failed(why, times_.steady(), random_()))
+                note(events, event_kind::storage_down, nullptr, times_.reached()).text = why;
+        };
         try {
             store_.transact(commit::lazy, [&](writer& w) { w.start({&mark, 1}, times_.reached()); });
             return true;
-        } catch (error const&) {
-            return false;
+        } catch (std::exception const& e) {
+            failed(e.what());
+        } catch (...) {
+            failed("it threw something that is no std::exception");
         }
+        send(events);
+        return false;
     }
 
     /// Fills in the rest of an outcome, and frees the worker.
@@ -960,7 +975,7 @@ class engine : public guest_desk {
 
     bool pump_has_work(time_point now) const {
         return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
-               (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
+               (must_relearn_ && recovered_) || (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
                (!stopping_ && (must_look_ || window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 
@@ -973,7 +988,14 @@ class engine : public guest_desk {
     /// Draws due tasks to be claimed, as many as there is room for.
     void draw(batch& b, std::size_t most);
 
+    /// Looks up outcomes whose commit got no answer: those that are stored are not sent again.
+    void read_back(batch& b);
+
     void exchange(batch& b);
+
+    /// Looks up what else such a commit may have done: claims that it made are given back, and schedules stand as the
+    /// store has them. Returns whether there was a claim.
+    bool relearn();
 
     template <class Node>
     new_member member_of(Node const& node, new_task const& common, time_point now);
@@ -1134,7 +1156,6 @@ class engine : public guest_desk {
     std::vector<lane_type*> lanes_;   ///< of all handlers
     named_waiters<due_task> waiters_; ///< for limits
     suspect_line<due_task> suspects_;
-    id_set<task_id> doubtful_; ///< drawn for a claim whose commit may or may not have been made
     std::vector<attempt_ptr> to_note_;
     guest_submits<guest_task> guests_;
     std::size_t inside_ = 0;     ///< threads in run()
@@ -1144,6 +1165,7 @@ class engine : public guest_desk {
     bool threaded_ = false;
     bool must_load_ = true; ///< a lane may want a page
     bool must_sweep_ = true;
+    bool must_relearn_ = false;  ///< a commit may have been made that memory knows nothing of
     bool must_look_ = true;      ///< memory does not know who waits for limits
     limit_number swept_limit_{}; ///< the last one that a sweep has looked at
     std::optional<time_point> next_deadline_;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::pump() {
     bool moved = false;
     try {
         if (!b.empty()) {
+            read_back(b);
             exchange(b);
             apply(b, events);
             send(events); // that a task was picked up is said before its handler can start
@@ -39,6 +41,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::pump() {
             admit(b);
             moved = true;
         }
+        moved = relearn() || moved;
         moved = read_pages(b.sweep) || moved;
         if (b.sweep) look_around();
         moved = read_waiters(b.sweep) || moved;
@@ -50,6 +53,8 @@ bool engine<Storage, Clock, Attempt, Recurrence>::pump() {
         storage_failed(b, e, events);
     } catch (std::exception const& e) { // out of memory, say: as transient as a storage that is away
         storage_failed(b, error(errc::unavailable, e.what()), events);
+    } catch (...) {
+        storage_failed(b, error(errc::unavailable, "it threw something that is no std::exception"), events);
     }
     clean(moved);
     flush();
@@ -100,10 +105,73 @@ void engine<Storage, Clock, Attempt, Recurrence>::draw(batch& b, std::size_t mos
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::read_back(batch& b) {
+    for (auto& one : b.ended) {
+        if (!one.in_doubt || one.stored) continue;
+        auto const record = store_.find(one.end.id);
+        bool const open = record && is_active(record->state) && record->fence == one.end.fence;
+        one.in_doubt = false;
+        if (!record || open) continue;
+        if (one.end.outcome == attempt_outcome::released) { // which leaves no trace, and asks for none
+            one.stored = record->state;
+            continue;
+        }
+        for (auto& attempt : store_.history(one.end.id)) {
+            if (attempt.id != one.end.fence || !attempt.outcome || attempt.end != one.end.ended ||
+                *attempt.outcome == attempt_outcome::crashed)
+                continue;
+            one.stored = record->state;
+            if (*attempt.outcome == one.end.outcome) continue;
+            one.end.outcome = *attempt.outcome; // its own writes had failed
+            one.end.error = std::move(attempt.error);
+            one.follow_ups.clear();
+            one.additions = {};
+        }
+    }
+    auto const sent = std::stable_partition(b.ended.begin(), b.ended.end(), [](auto const& one) { return !one.stored; });
+    b.sent = static_cast<std::size_t>(sent - b.ended.begin());
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+bool engine<Storage, Clock, Attempt, Recurrence>::relearn() {
+    {
+        std::lock_guard const guard{mutex_};
+        if (!recovered_ || !std::exchange(must_relearn_, false)) return false;
+    }
+    bool found = false;
+    try {
+        task_filter page;
+        page.state = task_state::dispatched;
+        page.limit = 1'000;
+        for (auto records = store_.list(page, times_.reached()); !records.empty();
+             records = store_.list(page, times_.reached())) {
+            page.after = records.back().id;
+            std::lock_guard const guard{mutex_};
+            for (auto& record : records) {
+                if (record.node != self_ || flight_.contains(record.id)) continue;
+                auto const lost = std::make_shared<Attempt>();
+                lost->record = std::move(record);
+                lost->status = attempt_status::ended;
+                give_back(lost);
+                found = true;
+            }
+        }
+        auto const kept = store_.schedules();
+        std::lock_guard const guard{mutex_};
+        for (auto const& record : kept) place(record);
+    } catch (...) {
+        std::lock_guard const guard{mutex_};
+        must_relearn_ = true;
+        throw;
+    }
+    return found;
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::exchange(batch& b) {
     std::vector<attempt_end> ends;
-    ends.reserve(b.ended.size());
-    for (auto& one : b.ended) {
+    ends.reserve(b.sent);
+    for (auto& one : std::span(b.ended).first(b.sent)) {
         ends.push_back(one.end);
         for (auto const& f : one.follow_ups) { // numbers are looked up before the commit, which may be repeated
             ends.back().follow_ups.push_back(f.task);
@@ -196,7 +264,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply_settlement(batch& b, tim
     }
     for (std::size_t i = 0; i != b.ended.size(); ++i) {
         auto const& one = b.ended[i];
-        bool const taken = b.settled.accepted[i];
+        bool const taken = one.stored || b.settled.accepted[i];
         leave_flight(*one.what);
         if (one.end.outcome == attempt_outcome::released) continue;
         if (taken)
@@ -204,7 +272,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply_settlement(batch& b, tim
         if (taken)
             for (auto const& node : one.additions.all()) plan_deadline(node.deadline);
         if (taken && (!one.what->record.schedule.empty() || one.what->record.in_workflow) &&
-            is_terminal(b.settled.states[i])) {
+            is_terminal(one.stored ? *one.stored : b.settled.states[i])) {
             timetable_.run_ended();
             backfills_.wake();
         }
@@ -229,7 +297,6 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply_claims(batch& b, time_po
     for (auto const& task : b.drawn) {
         if (at == b.claims.claimed.size() || b.claims.claimed[at].id != task.id) {
             flight_.give_up(task.id); // somebody else's, or not claimable any more
-            if (doubtful_.erase(task.id)) b.doubted.push_back(task.id);
             continue;
         }
         auto const by = handler_of(task.lane->lane);
@@ -245,14 +312,6 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply_claims(batch& b, time_po
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::admit(batch& b) {
-    for (auto const id : b.doubted)
-        if (auto record = store_.find(id); record && is_active(record->state) && record->node == self_) {
-            auto const lost = std::make_shared<Attempt>();
-            lost->record = std::move(*record);
-            lost->status = attempt_status::ended;
-            std::lock_guard const guard{mutex_};
-            if (!flight_.contains(id)) give_back(lost);
-        }
     std::lock_guard const guard{mutex_};
     auto const now = times_.reached();
     for (auto const& mine : b.entered) {
@@ -278,9 +337,9 @@ bool engine<Storage, Clock, Attempt, Recurrence>::read_pages(bool sweep) {
         must_load_ = false;
         auto const now = times_.reached();
         for (auto* const lane : lanes_) {
-            if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
-            if (!sweep) continue;
+            lane->sweep_due = lane->sweep_due || sweep;
             if (auto request = window_.next_sweep(*lane, now)) requests.push_back(*request);
+            if (auto request = window_.next_page(*lane, now)) requests.push_back(*request);
         }
     }
     bool came = false;
@@ -406,17 +465,19 @@ void engine<Storage, Clock, Attempt, Recurrence>::storage_failed(batch& b, error
     if (!passes && !b.alone)
         alone_ = (std::min)(3 * (b.ended.size() + b.steps.size() + b.drawn.size()) + 3, std::size_t{10'000});
     bool const guilty = !passes && b.alone;
+    if (e.kind() == errc::outcome_unknown) {
+        for (auto& one : b.ended) one.in_doubt = true;
+        read_anew();
+    }
     if (guilty && !b.ended.empty())
         outbox_.refused(b.ended, e);
     else
         outbox_.put_back(b.ended);
-    if (e.kind() == errc::outcome_unknown) read_anew();
     to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
     for (auto const& task : b.drawn) {
         flight_.give_up(task.id);
         if (guilty) continue; // the next sweep finds it again
         window_.requeue(task);
-        if (e.kind() == errc::outcome_unknown) doubtful_.insert(task.id);
     }
     for (auto const& step : b.steps) guilty ? timetable_.set_aside(step.name) : timetable_.again(step.name);
     must_sweep_ = must_sweep_ || b.sweep;

@@ -275,7 +275,7 @@ class flight {
 
     /// The wall-clock instant at which turn() finds something next.
     std::optional<time_point> next_turn(time_point now, duration steady) {
-        auto next = instants_.next_expiry();
+        auto next = instants_.next_advance();
         if (auto const limit = limits_.next_expiry())
             next = earlier(next, saturating_add(now, limit->time_since_epoch() - steady));
         return next;

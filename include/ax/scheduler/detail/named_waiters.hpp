@@ -40,7 +40,7 @@ class named_waiters {
         wheel_.advance(now, std::forward<Enqueue>(enqueue));
     }
 
-    std::optional<time_point> next_expiry() { return wheel_.next_expiry(); }
+    std::optional<time_point> next_expiry() { return wheel_.next_advance(); }
 
     void drawn(task_id id) {
         if (!named_.empty()) named_.erase(id);

@@ -26,6 +26,8 @@ struct finished {
     workflow_nodes<std::string> additions;    ///< to the workflow of the task, likewise
     std::unique_ptr<attempt_effects> effects; ///< what `end` points to; null: none
     std::size_t tries = 0;                    ///< commits that failed with it aboard alone
+    bool in_doubt = false;                    ///< was part of a commit of which it is not known whether it was made
+    std::optional<task_state> stored;         ///< it was: the state that it has led to
 };
 
 /// Outcomes on their way to the storage.

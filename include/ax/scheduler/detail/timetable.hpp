@@ -169,7 +169,7 @@ class timetable {
         wheel_.advance(now, [this](std::uint64_t place) { due_.push_back(place); });
     }
 
-    std::optional<time_point> next_turn() { return wheel_.next_expiry(); }
+    std::optional<time_point> next_turn() { return wheel_.next_advance(); }
 
     bool any_due() const { return !due_.empty(); }
 
