@@ -152,7 +152,7 @@ struct life {
 TEST_CASE("whichever call the disk fails, the error names the file, and the same store works afterwards",
           "[disk][sick]") {
     bool const full = GENERATE(false, true);
-    std::uint64_t const length = GENERATE(1, 6, 1'000'000'000);
+    std::uint64_t const length = GENERATE(1U, 6U, 1'000'000'000U);
     CAPTURE(full, length);
     sick_vfs disk{"ax-sick"};
     life one{disk};
@@ -178,7 +178,7 @@ TEST_CASE("whichever call the disk fails, the error names the file, and the same
 
 TEST_CASE("whichever call the disk fails while a store is opened or closed, it opens afterwards", "[disk][sick]") {
     bool const full = GENERATE(false, true);
-    std::uint64_t const length = GENERATE(1, 1'000'000'000);
+    std::uint64_t const length = GENERATE(1U, 1'000'000'000U);
     bool const fresh = GENERATE(false, true);
     CAPTURE(full, length, fresh);
     sick_vfs disk{"ax-sick"};
