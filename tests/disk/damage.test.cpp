@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,11 +31,11 @@ struct remains {
         remains left;
         ax::sqlite_settings settings;
         settings.checkpoint_pages = 1'000'000;
-        std::optional<ax::sqlite_storage> store{std::in_place, path, settings};
+        auto store = std::make_unique<ax::sqlite_storage>(path, settings);
         for (std::size_t i = 0; i != tasks / 2; ++i)
             add(*store, std::string(700, 'x'), name + std::to_string(i), ax::commit::lazy);
         store.reset(); // copied back
-        store.emplace(path, settings);
+        store = std::make_unique<ax::sqlite_storage>(path, settings);
         for (std::size_t i = tasks / 2; i != tasks; ++i)
             add(*store, std::string(700, 'y'), name + std::to_string(i), ax::commit::lazy);
         left.id = store->store_id();

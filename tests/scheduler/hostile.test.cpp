@@ -133,7 +133,7 @@ TEST_CASE("many more submitters than the queue has room for wait their turn, and
 
 TEST_CASE("timers that are cancelled leave memory when their instants have passed, and never hold more than the window",
           "[scheduler][hostile][memory]") {
-    std::size_t const most = GENERATE(1'000, 1'000'000);
+    std::size_t const most = GENERATE(1'000U, 1'000'000U);
     CAPTURE(most);
     bench b{{.window_tasks = most}};
     int runs = 0;
