@@ -2,6 +2,7 @@
 // Faults of the engine that simulated histories have found, each in its smallest form.
 #include "scheduler/support.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 
@@ -82,6 +83,31 @@ TEST_CASE("an outcome that was stored though its reply was lost is looked up, an
     b.run_for(10s);
     CHECK(settles == 1);
     CHECK(b.state(id) == task_state::succeeded);
+}
+
+TEST_CASE("an outcome in doubt stays so while the storage cannot be asked", "[scheduler][storage]") {
+    bench b;
+    std::vector<ax::event_kind> events;
+    b->on(probe, [] {});
+    b->observe([&](ax::event const& e) { events.push_back(e.kind); });
+    auto const id = b->submit(probe).id;
+    auto const failing = GENERATE(range(1, 5));
+    CAPTURE(failing);
+    bool settles = false;
+    bool lost = false;
+    int reads = 0;
+    b.store.hooks().before_settle = [&](auto const&) { settles = true; };
+    b.store.hooks().after_transact = [&] {
+        if (settles && !std::exchange(lost, true)) lose_reply();
+    };
+    b.store.hooks().before_read = [&] {
+        if (lost && ++reads == failing) throw ax::error(ax::errc::unavailable, "busy");
+    };
+    b.run_for(10s);
+    b.store.hooks() = {};
+    CHECK(b.state(id) == task_state::succeeded);
+    CHECK(std::count(events.begin(), events.end(), ax::event_kind::reported) == 1);
+    CHECK(std::count(events.begin(), events.end(), ax::event_kind::refused) == 0);
 }
 
 TEST_CASE("an outcome that was not stored when the reply was lost is sent again", "[scheduler][storage]") {

@@ -3,6 +3,7 @@
 
 #include "support/catch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -665,4 +666,17 @@ TEST_CASE("timing_wheel skips empty time, however long", "[wheel]") {
         CHECK(advance(wheel, next).size() == 1);
     }
     CHECK(wakeups == 63);
+}
+
+TEST_CASE("next_advance is when advance() fires something, also for a clock that is behind", "[wheel]") {
+    ax::time_point const start{1'000ms};
+    ax::timing_wheel<int> wheel{start};
+    CHECK_FALSE(wheel.next_advance().has_value());
+    auto const delay = GENERATE(-50ms, 0ms, 1ms, 5'000ms);
+    wheel.schedule(start + delay, 7);
+    auto const next = wheel.next_advance();
+    REQUIRE(next.has_value());
+    CHECK(*next == start + (std::max)(delay, 0ms));
+    CHECK(wheel.advance(*next - 1ms, [](int) {}) == 0);
+    CHECK(wheel.advance(*next, [](int) {}) == 1);
 }

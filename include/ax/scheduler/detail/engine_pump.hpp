@@ -110,13 +110,15 @@ void engine<Storage, Clock, Attempt, Recurrence>::read_back(batch& b) {
         if (!one.in_doubt || one.stored) continue;
         auto const record = store_.find(one.end.id);
         bool const open = record && is_active(record->state) && record->fence == one.end.fence;
-        one.in_doubt = false;
+        std::vector<attempt_view> attempts;
+        if (record && !open) attempts = store_.history(one.end.id);
+        one.in_doubt = false; // both reads have been made: where one fails, it is in doubt until the next time
         if (!record || open) continue;
         if (one.end.outcome == attempt_outcome::released) { // which leaves no trace, and asks for none
             one.stored = record->state;
             continue;
         }
-        for (auto& attempt : store_.history(one.end.id)) {
+        for (auto& attempt : attempts) {
             if (attempt.id != one.end.fence || !attempt.outcome || attempt.end != one.end.ended ||
                 *attempt.outcome == attempt_outcome::crashed)
                 continue;
