@@ -259,7 +259,17 @@ class engine : public guest_desk {
     // ---------------------------------------------------------------- reads
 
     std::optional<task_view> find(task_id id) const { return shown(store_.find(id)); }
-    std::optional<task_view> find_by_key(std::string_view key) const { return shown(store_.find_by_key(key)); }
+    /// Of a workflow that was rerun as a whole its latest generation has no key of its own.
+    std::optional<task_view> find_by_key(std::string_view key) const {
+        auto found = store_.find_by_key(key);
+        auto const whole = found && found->in_workflow ? store_.workflow(found->id) : std::nullopt;
+        if (!whole || whole->head == found->id) return shown(std::move(found));
+        auto latest = store_.find(whole->head);
+        if (!latest) return shown(std::move(found));
+        latest->key = found->key;
+        latest->key_released = found->key_released;
+        return shown(std::move(latest));
+    }
 
     std::vector<task_view> list(task_filter const& wanted) const;
 
