@@ -617,7 +617,8 @@ class workflow_life {
                 auto const& seen = rows_[parent];
                 if (fresh.contains(parent)) {
                     parents.insert(fresh[parent]);
-                } else if (one.workflow == seen.workflow && ((is_fresh && !seen.latest) || was_added_by(parent, which))) {
+                } else if (one.workflow == seen.workflow &&
+                           ((is_fresh && !seen.latest) || was_added_by(parent, which))) {
                     if (auto const now = latest(seen.workflow, seen.name)) parents.insert(*now);
                 } else if (was_added_by(parent, which)) {
                     one.missing.emplace(seen.workflow, seen.name);

@@ -655,7 +655,8 @@ void growing_workflows() {
         w.add_graph({w.wait("w", {"k", {}, {}, "x"})});
         auto const second = w.head;
         CHECK(w.at("w") == task_state::created);
-        CHECK(w.store.obstacles(w.id("w")).at(0).name == "task \"x\" of workflow " + std::to_string(ax::to_number(first)));
+        CHECK(w.store.obstacles(w.id("w")).at(0).name ==
+              "task \"x\" of workflow " + std::to_string(ax::to_number(first)));
         w.head = first;
         grow("a", {w.node("x")});
         w.rerun("a", ax::below::unfinished); // before x has run

@@ -429,8 +429,8 @@ class scheduler {
     // ------------------------------------------------------------ looking and steering
 
     std::optional<task_view> find(task_id id) const { return engine_.find(id); }
-    /// Who has this key, or had it last; of a workflow that was rerun as a whole the latest generation, under its own id.
-    /// find() gives what the id names, whatever came after it.
+    /// Who has this key, or had it last; of a workflow that was rerun as a whole the latest generation, under its own
+    /// id. find() gives what the id names, whatever came after it.
     std::optional<task_view> find_by_key(std::string_view key) const { return engine_.find_by_key(key); }
 
     /// Tasks by state, type and how long they have been in their state; see task_filter.

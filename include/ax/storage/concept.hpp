@@ -422,7 +422,8 @@ struct finding {
 ///     is left behind: cancelled where it waits, counted no more, and added anew under the next generation of its name.
 ///     With all, a workflow that had succeeded gets a new head, too.
 /// 35. pause_workflow() keeps what is claimable, and what becomes so, from being claimed; also through a restart.
-/// 36. A wait is tied to what it waits for, when that is stored or, of a workflow's member, added; then it is a parent like any other.
+/// 36. A wait is tied to what it waits for, when that is stored or, of a workflow's member, added; then it is a parent
+///     like any other.
 /// 37. An occurrence that is inserted with after_past waits as created, where the one before it (that with the latest
 ///     nominal instant before its own) has neither succeeded nor been skipped. In the commit in which that one does, it
 ///     becomes ready, in the more urgent of both priority classes. Where an occurrence with after_past is inserted

@@ -1137,7 +1137,7 @@ class engine : public guest_desk {
 
     later<declared_document<std::string>> declared_;
     std::map<std::string, type_number, std::less<>> numbers_;
-    std::vector<task_id> held_back_; ///< of workflows paused meanwhile: given back once their claim is known
+    std::vector<task_id> held_back_; ///< of workflows paused or cancelled: given back once their claim is known
     std::map<type_number, bool> workflow_types_; ///< whether it is the type of workflows
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
     std::vector<lane_type*> lanes_;   ///< of all handlers

@@ -590,8 +590,8 @@ class graph_rules {
         store_.enter(whole.head, task_state::upstream_failed, now, "its task \"" + *failed + "\" did not succeed", due);
     }
 
-    /// Adds what is to be renewed below the first of `all`, and to `dropped` what these have added: that is reached only
-    /// through who added it, which is why it is known by then.
+    /// Adds what is to be renewed below the first of `all`, and to `dropped` what these have added: that is reached
+    /// only through who added it, which is why it is known by then.
     /// @return  One of them that is in flight; 0: none is.
     task_id gather(auto& all, auto& dropped, rerun_scope scope) {
         dependent<std::vector<task_id>, Store> seen{all.front().id};

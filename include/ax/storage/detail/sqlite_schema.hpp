@@ -854,7 +854,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::scheduled_head, "SELECT 1 FROM ax_member AS m CROSS JOIN ax_schedule AS s ON s.last_task = m.task "
                                  "WHERE m.workflow = ?1 AND m.name = '' LIMIT 1"},
     {sqlite_sql::members_to_prune,
-     "SELECT m.task, m.name, m.kind, t.lane, t.state, m.dropped FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "
+     "SELECT m.task, m.name, m.kind, t.lane, t.state, m.dropped FROM ax_member AS m CROSS JOIN ax_task AS t "
+     "ON t.id = m.task "
      "WHERE m.workflow = ?1 AND m.task <> ?2 ORDER BY m.name, m.generation LIMIT ?3"},
     {sqlite_sql::prune_row, "DELETE FROM ax_task WHERE id = ?1"},
     {sqlite_sql::drop_member, "DELETE FROM ax_member WHERE task = ?1"},
