@@ -787,3 +787,32 @@ TEST_CASE("no occurrence of a workflow is lost where the storage fails while it 
     CHECK(b.log.size() == 1);
     CHECK(b->health().storage_ok);
 }
+
+TEST_CASE("a task of a paused workflow keeps its place in its route, also before outsiders, and explain names it",
+          "[scheduler][workflow][explain]") {
+    loom b;
+    b->submit(shipping, {1, "before"}, {.route_key = "r"});
+    workflow w{"w"};
+    w.add(shipping, {1, "first"}, {.name = "first", .route_key = "r"});
+    auto const id = b->submit(w).id;
+    auto const outsider = b->submit(shipping, {1, "outsider"}, {.route_key = "r"}).id;
+    b->submit(shipping, {1, "of another route"}, {.route_key = "s"});
+    b->pause_workflow(id);
+    b.settle();
+    CHECK(b.log == std::vector<std::string>{"before", "of another route"});
+    auto const why = b->explain(outsider);
+    REQUIRE(why.size() == 1);
+    CHECK(contains(why.front().text + why.front().holder, std::to_string(to_number(b.member(id, "first")))));
+    SECTION("resumed") {
+        b->resume_workflow(id);
+        b.settle();
+        CHECK(b.log.back() == "outsider");
+        CHECK(b.log.size() == 4);
+    }
+    SECTION("cancelled") {
+        b->cancel(id);
+        b.settle();
+        CHECK(b.log.back() == "outsider");
+        CHECK(b.log.size() == 3);
+    }
+}
