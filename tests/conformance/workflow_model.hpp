@@ -79,6 +79,7 @@ class workflow_life {
 
     std::size_t came_back = 0; ///< how often an ended state was taken back by a rule
     std::size_t renewed = 0;   ///< generations
+    std::size_t dropped = 0;   ///< tasks that were added, and whose adder was rerun
     std::size_t refused = 0;
 
   private:
@@ -93,7 +94,9 @@ class workflow_life {
         ax::trigger_rule when = ax::trigger_rule::all_success;
         std::set<std::size_t> parents;
         std::optional<ax::awaited_task> until; ///< not there yet
-        bool missing = false;                  ///< it was, but not the member
+        std::optional<std::pair<ax::task_id, std::string>> missing; ///< it was, but not this member of that workflow
+        std::size_t added_by = none;
+        bool dropped = false;
         bool waits = false;                    ///< its state is what its rule says
         task_state state = task_state::created;
         bool latest = true;
@@ -228,8 +231,24 @@ class workflow_life {
         } else if (auto const member = latest(rows_[there].id, name)) {
             one.parents.insert(*member);
         } else {
-            one.missing = true;
+            one.missing.emplace(rows_[there].id, name);
         }
+    }
+
+    /// What waits for a task that its workflow did not have, or has not any more.
+    void tie_missing() {
+        for (auto& one : rows_) {
+            auto const member = one.missing ? latest(one.missing->first, one.missing->second) : std::nullopt;
+            if (!member) continue;
+            one.missing.reset();
+            one.parents.insert(*member);
+        }
+    }
+
+    bool was_added_by(std::size_t at, std::set<std::size_t> const& which) const {
+        for (auto by = rows_[at].added_by; by != none; by = rows_[by].added_by)
+            if (which.contains(by)) return true;
+        return false;
     }
 
     void stop(ax::task_id workflow) {
@@ -277,7 +296,10 @@ class workflow_life {
             made.task.type = w.pause_type;
             ax::awaited_task until;
             until.key = elsewhere && one_in(2) ? "first" : one_in(2) ? "x" : "y";
-            if (until.key == "first" && one_in(2)) until.name = "t" + std::to_string(below(6));
+            if (until.key == "first" && one_in(2)) {
+                until.name = "t" + std::to_string(below(6));
+                if (one_in(2)) until.name += ".0";
+            }
             made.until = until;
             if (one_in(2)) made.when = ax::trigger_rule::all_success;
         }
@@ -404,8 +426,11 @@ class workflow_life {
             for (std::uint32_t j = 0; j != i; ++j)
                 if (one_in(2)) after.push_back(j);
             end.members.push_back(
-                some_member("d" + std::to_string(names_++), after, workflows_.at(workflow).key != "first"));
+                some_member(rows_[by].name + "." + std::to_string(i), after, workflows_.at(workflow).key != "first"));
             auto one = row_of(end.members.back(), workflow);
+            one.added_by = by;
+            for (auto const& before : rows_) // what an earlier run has added
+                if (before.workflow == workflow && before.name == one.name) ++one.generation;
             for (auto const parent : after) {
                 one.parents.insert(first + parent);
                 leaves.erase(first + parent);
@@ -419,6 +444,7 @@ class workflow_life {
             rows_.push_back(one);
         }
         for (auto i = first; i != rows_.size(); ++i) tie(rows_[i]);
+        tie_missing();
         for (auto const at : waiting) rows_[at].parents.insert(leaves.begin(), leaves.end());
     }
 
@@ -524,7 +550,7 @@ class workflow_life {
             for (std::size_t i = 0; i != rows_.size(); ++i) {
                 auto const& one = rows_[i];
                 if (one.workflow != rows_[at].workflow || !is_member(one) || !one.latest ||
-                    !one.parents.contains(parent) || seen.contains(i))
+                    !one.parents.contains(parent) || seen.contains(i) || was_added_by(i, answer))
                     continue;
                 bool const ended = ax::is_terminal(one.state) && !one.waits;
                 if (ended && scope == ax::rerun_scope::unfinished) continue;
@@ -534,6 +560,8 @@ class workflow_life {
                 if (!one.waits) answer.insert(i);
             }
         }
+        for (std::size_t i = 0; i != rows_.size(); ++i)
+            if (!rows_[i].dropped && was_added_by(i, answer) && ax::is_active(rows_[i].state)) busy = true;
         return answer;
     }
 
@@ -565,14 +593,39 @@ class workflow_life {
             rows_.push_back(made);
             auto& before = rows_[old];
             before.latest = before.waits = false;
-            if (before.until) before.until.reset(), before.missing = true;
+            before.until.reset(); // the new one waits in its stead
+            before.missing.reset();
             if (!ax::is_terminal(before.state)) before.state = task_state::cancelled;
             ++renewed;
         }
+        for (std::size_t i = 0; i != rows_.size(); ++i) {
+            auto& one = rows_[i];
+            if (one.dropped || !was_added_by(i, which)) continue;
+            one.dropped = true;
+            one.latest = one.waits = false;
+            one.until.reset();
+            one.missing.reset();
+            if (!ax::is_terminal(one.state)) one.state = task_state::cancelled;
+            ++dropped;
+        }
         for (auto& one : rows_) {
             if (!one.waits) continue;
+            bool const is_fresh = std::any_of(fresh.begin(), fresh.end(),
+                                              [&](auto const& each) { return &rows_[each.second] == &one; });
             std::set<std::size_t> parents;
-            for (auto const parent : one.parents) parents.insert(fresh.contains(parent) ? fresh[parent] : parent);
+            for (auto const parent : one.parents) {
+                auto const& seen = rows_[parent];
+                if (fresh.contains(parent)) {
+                    parents.insert(fresh[parent]);
+                } else if (one.workflow == seen.workflow &&
+                           ((is_fresh && !seen.latest) || was_added_by(parent, which))) {
+                    if (auto const now = latest(seen.workflow, seen.name)) parents.insert(*now);
+                } else if (was_added_by(parent, which)) {
+                    one.missing.emplace(seen.workflow, seen.name);
+                } else {
+                    parents.insert(parent);
+                }
+            }
             one.parents = parents;
         }
         auto& whole = workflows_.at(rows_[at].workflow);
@@ -674,7 +727,7 @@ class workflow_life {
             REQUIRE(rows_[whole.head].id == record->head);
             CHECK(record->state == rows_[whole.head].state);
             CHECK(record->paused == whole.paused);
-            CHECK(record->stopping == whole.stopping);
+            CHECK(record->stopping == (whole.stopping && record->unfinished() > 0));
             auto const members = w.store.members(id, {}, 10'000);
             for (auto const& each : members) {
                 auto const found = where([&](row const& one) {
@@ -696,6 +749,8 @@ class workflow_life {
                     *std::find_if(rows_.begin(), rows_.end(), [&](row const& any) { return any.id == each.id; });
                 REQUIRE(each.state == one.state);
                 CHECK(each.kind == one.kind);
+                CHECK(each.outdated == !one.latest);
+                CHECK(each.added_by == (one.added_by == none ? ax::task_id{} : rows_[one.added_by].id));
                 std::set<ax::task_id> parents;
                 for (auto const parent : one.parents) parents.insert(rows_[parent].id);
                 CHECK(std::set<ax::task_id>(each.parents.begin(), each.parents.end()) == parents);
@@ -719,7 +774,6 @@ class workflow_life {
     std::deque<row> rows_; // a reference stays good where one is added
     std::map<ax::task_id, standing> workflows_;
     std::map<std::string, std::size_t> keys_;
-    std::size_t names_ = 0;
     std::string trail_;
     ax::settlement settled_;
 };
@@ -728,6 +782,7 @@ template <class Fixture>
 void workflow_lives(std::uint32_t seeds, int steps) {
     std::size_t came_back = 0;
     std::size_t renewed = 0;
+    std::size_t dropped = 0;
     std::size_t refused = 0;
     for (std::uint32_t seed = 1; seed <= seeds; ++seed) {
         CAPTURE(seed);
@@ -736,10 +791,12 @@ void workflow_lives(std::uint32_t seeds, int steps) {
         life.end();
         came_back += life.came_back;
         renewed += life.renewed;
+        dropped += life.dropped;
         refused += life.refused;
     }
     CHECK(came_back > seeds); // else this would prove little
     CHECK(renewed > seeds);
+    CHECK(dropped > seeds / 8);
     CHECK(refused > seeds);
 }
 

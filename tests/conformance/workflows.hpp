@@ -79,7 +79,8 @@ struct loom : workbench<Fixture> {
 template <class Storage>
 bool counts_are_true(Storage const& store, ax::task_id head) {
     std::map<std::string, ax::member_record> latest;
-    for (auto const& each : store.members(head, {}, 100'000)) latest[each.name] = each;
+    for (auto const& each : store.members(head, {}, 100'000))
+        if (!each.outdated) latest[each.name] = each;
     std::map<task_state, std::size_t> n;
     for (auto const& [name, each] : latest) ++n[each.state];
     auto const w = *store.workflow(head);
@@ -567,6 +568,118 @@ void growing_workflows() {
         grow("b", {w.node("x")});
         CHECK(w.store.workflow(w.head)->total() == 4);
         CHECK(counts_are_true(w.store, w.head));
+    }
+    SECTION("what a task had added is left behind where it is rerun, and its new run adds it anew") {
+        auto const scope = GENERATE(ax::below::unfinished, ax::below::all);
+        w.add_graph({w.node("a"), w.node("z", {0})});
+        grow("a", {w.node("x"), w.node("y", {0})});
+        w.run("x");
+        auto const y = w.id("y");
+        CHECK(w.state(y) == task_state::ready);
+        CHECK(w.rerun("a", scope).outcome == change_outcome::done);
+        CHECK(w.state(y) == task_state::cancelled);
+        CHECK_FALSE(w.can_take(y));
+        CHECK(w.retry(y).outcome == change_outcome::wrong_state);
+        CHECK(w.rerun("x", scope).outcome == change_outcome::wrong_state);
+        CHECK(w.store.workflow(w.head)->total() == 2); // a and z
+        CHECK(w.at("z") == task_state::created);
+        CHECK(w.store.parents(w.id("z")).size() == 1);
+        CHECK(w.store.verify().empty());
+        grow("a", {w.node("x"), w.node("y", {0})});
+        CHECK(w.store.members(w.head, {}, 100).size() == 2 + 1 + 2 * 2); // z waited, and stays as it is
+        CHECK(w.store.workflow(w.head)->total() == 4);
+        for (auto const* name : {"x", "y", "z"}) w.run(name);
+        CHECK(w.end() == task_state::succeeded);
+        for (auto const& each : w.store.members(w.head, {}, 100)) {
+            CAPTURE(each.name, each.generation);
+            bool const added = each.name == "x" || each.name == "y";
+            CHECK((each.added_by != ax::task_id{}) == added);
+            CHECK(each.outdated == (each.id != w.id(each.name)));
+        }
+        CHECK(w.store.verify().empty());
+    }
+    SECTION("what had added more takes that with it, and what its new run does not add is gone") {
+        w.add_graph({w.node("a"), w.node("z", {0})});
+        grow("a", {w.node("x")});
+        grow("x", {w.node("y")});
+        w.run("y", attempt_outcome::exhausted);
+        CHECK(w.end() == task_state::upstream_failed);
+        w.rerun("x", ax::below::all); // of its adder nothing changes
+        grow("x", {w.node("y")});
+        CHECK(w.store.workflow(w.head)->total() == 4);
+        w.run("y", attempt_outcome::exhausted);
+        CHECK(w.rerun("a", ax::below::all).outcome == change_outcome::done);
+        w.run("a");
+        w.run("z");
+        CHECK(w.end() == task_state::succeeded);
+        CHECK(w.store.workflow(w.head)->total() == 2);
+        CHECK(w.store.workflow(w.head)->dead == 0);
+        CHECK(w.retry(w.head).outcome == change_outcome::wrong_state); // of what is gone nothing is tried again
+        CHECK(w.store.verify().empty());
+    }
+    SECTION("a rerun is refused while something is in flight that was added") {
+        w.add_graph({w.node("a"), w.node("z", {0})});
+        grow("a", {w.node("x"), w.node("y", {0})});
+        w.run("x");
+        auto const busy = w.take(w.id("y"));
+        auto const answer = w.rerun("a", ax::below::unfinished);
+        CHECK(answer.outcome == change_outcome::wrong_state);
+        CHECK(answer.task == busy.id);
+    }
+    SECTION("a rerun that is undone leaves what was added where it was") {
+        w.add_graph({w.node("a")});
+        grow("a", {w.node("x")});
+        auto const a = w.id("a");
+        CHECK_THROWS(w.store.transact(ax::commit::lazy, [&](auto& verbs) {
+            verbs.rerun(a, ax::below::all, t0);
+            throw std::runtime_error("no");
+        }));
+        CHECK(w.at("x") == task_state::ready);
+        CHECK(w.store.verify().empty());
+        w.run("x");
+        CHECK(w.end() == task_state::succeeded);
+    }
+    SECTION("a task that is rerun by itself sees its parents as they are by now") {
+        w.add_graph({w.node("a"), w.node("b", {0})});
+        w.run("a");
+        w.run("b");
+        w.rerun("a", ax::below::unfinished);
+        CHECK(w.rerun("b", ax::below::unfinished).outcome == change_outcome::done);
+        CHECK(w.at("b") == task_state::created);
+        w.run("a");
+        CHECK(w.at("b") == task_state::ready);
+        CHECK(w.store.parents(w.id("b")).at(0).id == w.id("a"));
+    }
+    SECTION("a wait for a task that a workflow gets later is tied when it comes, and when it comes anew") {
+        auto const first = w.put(w.graph({w.node("a")}, "k")).id;
+        w.add_graph({w.wait("w", {"k", {}, {}, "x"})});
+        auto const second = w.head;
+        CHECK(w.at("w") == task_state::created);
+        CHECK(w.store.obstacles(w.id("w")).at(0).name ==
+              "task \"x\" of workflow " + std::to_string(ax::to_number(first)));
+        w.head = first;
+        grow("a", {w.node("x")});
+        w.rerun("a", ax::below::unfinished); // before x has run
+        w.head = second;
+        CHECK(w.at("w") == task_state::created);
+        CHECK(w.store.obstacles(w.id("w")).at(0).holders.empty());
+        CHECK(w.store.verify().empty());
+        w.head = first;
+        grow("a", {w.node("x")});
+        w.run("x");
+        w.head = second;
+        CHECK(w.at("w") == task_state::succeeded);
+        CHECK(w.end() == task_state::succeeded);
+        CHECK(w.store.verify().empty());
+    }
+    SECTION("a workflow is stopping until it has ended") {
+        w.add_graph({w.node("a"), w.node("b", {0})});
+        auto const a = w.take(w.id("a"));
+        w.cancel(w.head);
+        CHECK(w.store.workflow(w.head)->stopping);
+        w.finish(a, attempt_outcome::cancelled);
+        CHECK(w.end() == task_state::cancelled);
+        CHECK_FALSE(w.store.workflow(w.head)->stopping);
     }
     SECTION("what is added to a cancelled workflow does not start") {
         w.add_graph({w.node("a"), w.node("b", {0})});

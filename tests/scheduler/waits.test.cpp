@@ -55,6 +55,34 @@ TEST_CASE("cancel_and_wait of a polled scheduler stores what nobody else would",
     CHECK(b.state(id) == task_state::cancelled);
 }
 
+TEST_CASE("cancel_and_wait of a workflow reaches a task that the host's loop is about to start",
+          "[scheduler][cancel][workflow][threads]") {
+    hosted_bench b;
+    std::atomic<bool> in_vain{false};
+    b.tasks.on(probe, [&](ax::context& ctx) {
+        std::binary_semaphore stopped{0};
+        std::stop_callback const wake{ctx.stop_token(), [&] { stopped.release(); }};
+        if (!stopped.try_acquire_for(10s)) in_vain = true; // the clock stands still: no sweep asks again
+    });
+    ax::workflow w{"w"};
+    w.add(probe);
+    for (int i = 0; i != 3'000 && !in_vain; ++i) {
+        auto const id = b.tasks.submit(w).id;
+        b.poll();
+        std::atomic<bool> go{false};
+        std::jthread const worker{[&] {
+            while (!go) {
+            }
+            b.loop.drain();
+        }};
+        go = true;
+        for (int spin = i % 64; spin != 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (i % 2 == 1) std::this_thread::yield();
+        CHECK(b.tasks.cancel_and_wait(id, for_ever) == cancel_outcome::cancelled);
+    }
+    CHECK_FALSE(in_vain);
+}
+
 TEST_CASE("cancel_and_wait ends with its limit, which the steady clock measures", "[scheduler][cancel][threads]") {
     hosted_bench b;
     std::binary_semaphore begun{0};

@@ -673,3 +673,146 @@ TEST_CASE("what is wrong with a task that a handler adds is told to the handler"
     CHECK(b.status(id).dead == 1);
     CHECK(b->health().storage_ok);
 }
+
+TEST_CASE("a task that a handler has added is there once after a rerun, whatever was rerun", "[scheduler][workflow]") {
+    loom b;
+    auto const scope = GENERATE(ax::below::unfinished, ax::below::all);
+    b->on(probe, [&](ax::context& ctx) { ctx.add(shipping, {1, "added"}, {.name = "added"}); });
+    workflow w{"w"};
+    auto const grows = w.add(probe, {}, {.name = "grows"});
+    b.add(w, "last", {grows});
+    auto const id = b->submit(w).id;
+    b.settle();
+    CHECK(b->rerun(b.member(id, "grows"), scope).outcome == change_outcome::done);
+    b.settle();
+    CHECK(std::count(b.log.begin(), b.log.end(), "added") == 2);
+    CHECK(b.status(id).total() == 3);
+    CHECK(b.status(id).state == task_state::succeeded);
+    std::size_t outdated = 0;
+    for (auto const& each : b->workflow_tasks(id)) outdated += each.outdated;
+    CHECK(outdated == (scope == ax::below::all ? 3 : 2));
+}
+
+TEST_CASE("a key names the latest generation of a workflow, and an id what it named", "[scheduler][workflow]") {
+    loom b;
+    auto const id = b->submit(diamond(b), {.key = "d"}).id;
+    b.settle();
+    b.fails["left"] = 1;
+    b->rerun(b.member(id, "left"), ax::below::all);
+    auto const latest = b->find_by_key("d");
+    REQUIRE(latest);
+    CHECK(latest->id == b.status(id).head);
+    CHECK(latest->id != id);
+    CHECK(latest->key == "d");
+    CHECK(latest->state == task_state::created);
+    CHECK(b.state(id) == task_state::succeeded);
+    b.settle();
+    CHECK(b->find_by_key("d")->state == task_state::upstream_failed);
+    CHECK(b.state(id) == task_state::succeeded);
+    CHECK(b->submit(diamond(b), {.key = "d"}).outcome == submit_outcome::kept);
+}
+
+TEST_CASE("a workflow that waits for itself is refused, and the text names the wait", "[scheduler][workflow]") {
+    loom b;
+    std::string text;
+    workflow w{"w"};
+    w.wait_for(ax::awaited{.key = "own", .task = "a"}, {.name = "pause"});
+    b.add(w, "a");
+    CHECK(failure_of([&] { b->submit(w, {.key = "own"}); }, &text) == invalid);
+    CHECK(contains(text, "\"pause\""));
+    CHECK(contains(text, "task \"a\" of key \"own\""));
+    CHECK(b->list().empty());
+    CHECK(b->submit(w, {.key = "another"}).outcome == submit_outcome::inserted);
+    workflow v{"v"};
+    v.wait_for(ax::occurrence_of("nightly"), {.name = "pause"});
+    CHECK(failure_of([&] { b->schedule("nightly", ax::every{1h}, v); }, &text) == invalid);
+    CHECK(contains(text, "\"pause\""));
+    CHECK(contains(text, "\"nightly\""));
+    b->schedule("other", ax::every{1h}, v);
+    workflow u{"u"}; // known only when the occurrence is there
+    u.wait_for(ax::occurrence_of("u", b.now() + 1h), {.within = 1min});
+    b->schedule("u", ax::every{1h}, u);
+    b.run_for(90min);
+    for (auto const& each : b->schedules())
+        if (each.name == "u") {
+            CHECK(each.skipped == 1);
+            CHECK(contains(each.last_skip, "this very workflow"));
+        }
+}
+
+TEST_CASE("a handle of another workflow is refused, also where place and name are the same", "[scheduler][workflow]") {
+    loom b;
+    workflow w{"w"};
+    workflow v{"v"};
+    auto const mine = b.add(w, "a");
+    auto const stranger = b.add(v, "a");
+    std::string text;
+    CHECK(failure_of([&] { b.add(w, "b", {stranger}); }, &text) == invalid);
+    CHECK(contains(text, "\"a\" is of another workflow"));
+    CHECK(w.size() == 1);
+    auto copy = w; // has the same tasks
+    b.add(copy, "b", {mine});
+    CHECK(copy.size() == 2);
+}
+
+TEST_CASE("no occurrence of a workflow is lost where the storage fails while it is made",
+          "[scheduler][workflow][storage]") {
+    auto const failing = GENERATE(range(0, 8));
+    bool const reads = GENERATE(false, true);
+    auto const kind = GENERATE(ax::errc::unavailable, ax::errc::disk_full, ax::errc::corrupt);
+    CAPTURE(failing, reads, kind);
+    loom b;
+    workflow w{"w"};
+    b.add(w, "a");
+    b->schedule("s", ax::every{1h}, w);
+    b.restart([&](simulated& tasks) { b.prepare(tasks); });
+    b.poll();
+    int count = 0;
+    (reads ? b.store.hooks().before_read : b.store.hooks().before_transact) = [&] {
+        if (count++ == failing) throw ax::error(kind, "away for a while");
+    };
+    b.clock.advance(1h);
+    for (int i = 0; i != 200; ++i) {
+        try {
+            b.poll();
+        } catch (ax::error const&) {
+        }
+        b.clock.advance(1s);
+    }
+    b.store.hooks() = {};
+    b.run_for(10min);
+    auto const record = b->schedules().at(0);
+    CHECK(record.fired == 1);
+    CHECK(record.skipped == 0);
+    CHECK(b.log.size() == 1);
+    CHECK(b->health().storage_ok);
+}
+
+TEST_CASE("a task of a paused workflow keeps its place in its route, also before outsiders, and explain names it",
+          "[scheduler][workflow][explain]") {
+    loom b;
+    b->submit(shipping, {1, "before"}, {.route_key = "r"});
+    workflow w{"w"};
+    w.add(shipping, {1, "first"}, {.name = "first", .route_key = "r"});
+    auto const id = b->submit(w).id;
+    auto const outsider = b->submit(shipping, {1, "outsider"}, {.route_key = "r"}).id;
+    b->submit(shipping, {1, "of another route"}, {.route_key = "s"});
+    b->pause_workflow(id);
+    b.settle();
+    CHECK(b.log == std::vector<std::string>{"before", "of another route"});
+    auto const why = b->explain(outsider);
+    REQUIRE(why.size() == 1);
+    CHECK(contains(why.front().text + why.front().holder, std::to_string(to_number(b.member(id, "first")))));
+    SECTION("resumed") {
+        b->resume_workflow(id);
+        b.settle();
+        CHECK(b.log.back() == "outsider");
+        CHECK(b.log.size() == 4);
+    }
+    SECTION("cancelled") {
+        b->cancel(id);
+        b.settle();
+        CHECK(b.log.back() == "outsider");
+        CHECK(b.log.size() == 3);
+    }
+}

@@ -214,7 +214,7 @@ TEST_CASE("every impossible state of a workflow is found, named, repaired, and g
         {"workflow", 8, "UPDATE ax_workflow SET dead = 0 WHERE id = 8"},
         {"head", 1, "UPDATE ax_task SET state = 9, finished = 5 WHERE id = 1", {"count"}},
         {"head", 8, "UPDATE ax_task SET state = 0, finished = NULL WHERE id = 8", {"count"}},
-        {"member", 999, "INSERT INTO ax_member VALUES (999, 1, 1, 0, 0, 0, 0, 0, 0, 0, 'z')"},
+        {"member", 999, "INSERT INTO ax_member VALUES (999, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'z')"},
         {"member", 7, "UPDATE ax_task SET flags = flags | 128 WHERE id = 7"},
         {"member", 7, "UPDATE ax_task SET flags = flags | 640 WHERE id = 7"},
         {"member", 4, "UPDATE ax_task SET flags = 0 WHERE id = 4"},

@@ -273,7 +273,8 @@ class scheduler {
     /// more where it has more tasks.
     std::optional<later<workflow_record>> find_workflow(task_id id) const { return engine_.store().workflow(id); }
 
-    /// All its tasks, by name and generation, with their parents. O(tasks + edges).
+    /// All its tasks of all generations, by name and generation, with their parents; those of old are `outdated`.
+    /// O(tasks + edges).
     std::vector<later<member_record>> workflow_tasks(task_id id) const { return engine_.members(id); }
 
     /// The chain of tasks that its end (so far) waited for, the first one first. O(tasks of the chain and their
@@ -428,6 +429,8 @@ class scheduler {
     // ------------------------------------------------------------ looking and steering
 
     std::optional<task_view> find(task_id id) const { return engine_.find(id); }
+    /// Who has this key, or had it last; of a workflow that was rerun as a whole the latest generation, under its own
+    /// id. find() gives what the id names, whatever came after it.
     std::optional<task_view> find_by_key(std::string_view key) const { return engine_.find_by_key(key); }
 
     /// Tasks by state, type and how long they have been in their state; see task_filter.

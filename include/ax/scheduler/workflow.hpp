@@ -9,6 +9,7 @@
 #include "ax/task/task_type.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +27,19 @@ namespace ax {
 /// gave it.
 class workflow_task {
   public:
-    workflow_task(std::uint32_t place, std::string_view name) : place_(place), name_(name) {}
+    workflow_task(std::uint32_t place, std::string_view name, std::uint64_t mark = 0)
+        : place_(place), name_(name), mark_(mark) {}
 
     std::string const& name() const noexcept { return name_; }
     /// The how-manieth of its workflow, from 0.
     std::uint32_t place() const noexcept { return place_; }
+    /// By which add() of the process it was given: what tells it from that of another workflow.
+    std::uint64_t mark() const noexcept { return mark_; }
 
   private:
     std::uint32_t place_;
     std::string name_;
+    std::uint64_t mark_;
 };
 
 /// Said with one task of a workflow.
@@ -88,7 +93,13 @@ struct workflow_node {
     std::optional<time_point> deadline;
     std::optional<duration> within;
     std::optional<awaited> until;
+    std::uint64_t mark = 0; ///< of the handle that was given for it; copies of the workflow have the same
 };
+
+inline std::uint64_t next_workflow_mark() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 /// The tasks of a workflow, or those that a handler adds to its own.
 /// @tparam Text  std::string, as a name by which a unit that has no workflow does not pay for this code.
@@ -125,8 +136,9 @@ class workflow_nodes {
             throw error(errc::invalid_argument, "the workflow has a task \"" + made.name + "\" already");
         for (auto const& parent : after) link(made, parent);
         places_.emplace(made.name, place);
+        made.mark = next_workflow_mark();
         nodes_.push_back(std::move(made));
-        return {place, nodes_.back().name};
+        return {place, nodes_.back().name, nodes_.back().mark};
     }
 
     void depend(workflow_task const& child, workflow_task const& parent) {
@@ -143,7 +155,7 @@ class workflow_nodes {
 
   private:
     void check(workflow_task const& one) const {
-        if (one.place() >= nodes_.size() || nodes_[one.place()].name != one.name())
+        if (one.place() >= nodes_.size() || nodes_[one.place()].mark != one.mark())
             throw error(errc::invalid_argument, "task \"" + one.name() + "\" is of another workflow");
     }
 
@@ -209,7 +221,8 @@ class basic_workflow {
 
     /// Adds what runs nothing, and ends when a task outside of this workflow has ended (and its parents here, if any):
     /// as succeeded where the rule holds, else as any task does. What it waits for may be stored later than this
-    /// workflow; it costs nothing while it waits.
+    /// workflow; it costs nothing while it waits. A wait for this very workflow, or a task of it, is refused where that
+    /// is known: by submit(), by schedule(), or by the occurrence, which is left out.
     workflow_task wait_for(awaited const& what, workflow_wait_options const& how = {}) {
         if (what.key.empty() == what.schedule.empty())
             throw error(errc::invalid_argument, "a wait is for a key or for an occurrence of a schedule");

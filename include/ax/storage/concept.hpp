@@ -418,9 +418,12 @@ struct finding {
 /// 33. mark_succeeded() makes a dead task succeeded.
 /// 34. rerun() stores a new generation of an ended member, and of those below it that wait (of all for
 ///     rerun_scope::all). It is refused where one of them is in flight, which the answer names. What waits hangs on the
-///     new rows from then on. With all, a workflow that had succeeded gets a new head, too.
+///     new rows from then on, and new rows on the latest of their parents. What the handlers of those members had added
+///     is left behind: cancelled where it waits, counted no more, and added anew under the next generation of its name.
+///     With all, a workflow that had succeeded gets a new head, too.
 /// 35. pause_workflow() keeps what is claimable, and what becomes so, from being claimed; also through a restart.
-/// 36. A wait is tied to what it waits for, when that is stored; then it is a parent like any other.
+/// 36. A wait is tied to what it waits for, when that is stored or, of a workflow's member, added; then it is a parent
+///     like any other.
 /// 37. An occurrence that is inserted with after_past waits as created, where the one before it (that with the latest
 ///     nominal instant before its own) has neither succeeded nor been skipped. In the commit in which that one does, it
 ///     becomes ready, in the more urgent of both priority classes. Where an occurrence with after_past is inserted

@@ -89,6 +89,8 @@ struct member_record {
     task_id id{};
     std::string name;
     std::uint32_t generation = 1; ///< how often it was stored anew, and this time included
+    bool outdated = false;        ///< a later generation took its place, or who had added it was rerun
+    task_id added_by{};           ///< the task whose handler added it; 0: it came with the workflow
     member_kind kind = member_kind::task;
     trigger_rule when = trigger_rule::all_success;
     std::string type;

@@ -1225,8 +1225,13 @@ inline std::vector<obstacle> memory_storage::obstacles(task_id id) const {
             auto const* const named = graphs.member(parent);
             detail::name_parent(open.name, parent, named == nullptr ? std::string_view{} : named->name);
         }
-        if (auto const await = graphs.awaited_by(id))
-            detail::name_awaited(open.name, std::get<0>(await->first), std::get<1>(await->first), await->second);
+        if (auto const await = graphs.awaited_by(id)) {
+            auto const& [key, schedule, instant, workflow] = await->first;
+            if (workflow != task_id{})
+                detail::name_awaited(open.name, std::to_string(to_number(workflow)), await->second);
+            else
+                detail::name_awaited(open.name, key, schedule, await->second);
+        }
         if (!open.name.empty()) answer.push_back(std::move(open));
     }
     auto const* const whole = graphs.workflow(member->row.workflow);
@@ -1292,7 +1297,7 @@ inline std::optional<workflow_record> memory_storage::workflow(task_id id) const
     answer.key = first.key;
     answer.state = head.state;
     answer.paused = row.paused;
-    answer.stopping = row.stopping;
+    answer.stopping = row.stopping && row.unfinished() > 0; // later it says what goes for who comes back
     std::size_t* const counts[] = {&answer.waiting,   &answer.ready,   &answer.succeeded,      &answer.dead,
                                    &answer.cancelled, &answer.skipped, &answer.upstream_failed};
     for (std::size_t i = 0; i != detail::member_groups; ++i) *counts[i] = static_cast<std::size_t>(row.counts[i]);
@@ -1326,7 +1331,10 @@ inline std::vector<member_record> memory_storage::members(task_id workflow, std:
         one.created = task.created;
         one.started = task.first_started;
         one.finished = task.finished;
+        one.outdated = member.row.dropped;
+        one.added_by = member.row.added_by;
     }
+    detail::mark_outdated(answer);
     return answer;
 }
 

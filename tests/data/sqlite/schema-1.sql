@@ -182,9 +182,13 @@ CREATE TABLE ax_member (
     failed INTEGER NOT NULL,
     skipped INTEGER NOT NULL,
     upstream_failed INTEGER NOT NULL,
+    added_by INTEGER NOT NULL,
+    dropped INTEGER NOT NULL,
     name TEXT NOT NULL
 );
 CREATE UNIQUE INDEX ax_member_name ON ax_member (workflow, name, generation);
+CREATE INDEX ax_member_added ON ax_member (added_by)
+    WHERE added_by > 0;
 CREATE TABLE ax_edge (
     parent INTEGER NOT NULL,
     child INTEGER NOT NULL,

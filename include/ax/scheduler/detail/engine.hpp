@@ -260,7 +260,17 @@ class engine : public guest_desk {
     // ---------------------------------------------------------------- reads
 
     std::optional<task_view> find(task_id id) const { return shown(store_.find(id)); }
-    std::optional<task_view> find_by_key(std::string_view key) const { return shown(store_.find_by_key(key)); }
+    /// Of a workflow that was rerun as a whole its latest generation has no key of its own.
+    std::optional<task_view> find_by_key(std::string_view key) const {
+        auto found = store_.find_by_key(key);
+        auto const whole = found && found->in_workflow ? store_.workflow(found->id) : std::nullopt;
+        if (!whole || whole->head == found->id) return shown(std::move(found));
+        auto latest = store_.find(whole->head);
+        if (!latest) return shown(std::move(found));
+        latest->key = found->key;
+        latest->key_released = found->key_released;
+        return shown(std::move(latest));
+    }
 
     std::vector<task_view> list(task_filter const& wanted) const;
 
@@ -1150,7 +1160,7 @@ class engine : public guest_desk {
 
     later<declared_document<std::string>> declared_;
     std::map<std::string, type_number, std::less<>> numbers_;
-    std::vector<task_id> held_back_; ///< of workflows paused meanwhile: given back once their claim is known
+    std::vector<task_id> held_back_; ///< of workflows paused or cancelled: given back once their claim is known
     std::map<type_number, bool> workflow_types_; ///< whether it is the type of workflows
     std::unordered_map<type_number, std::unique_ptr<handler_type>> handlers_;
     std::vector<lane_type*> lanes_;   ///< of all handlers

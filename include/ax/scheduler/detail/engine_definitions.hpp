@@ -150,6 +150,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::checked_document(Definitions c
             }
             auto const named = [&](auto const& one) { return one.name() == each.workflow; };
             auto const whole = std::find_if(wanted.workflows.begin(), wanted.workflows.end(), named);
+            check_own_waits(whole->nodes().all(), each.name);
             auto text = scheduled_text(*whole, chosen, usual);
             records.push_back(checked_schedule(each.name, each.how, workflow_type, std::move(text), std::move(chosen)));
         });

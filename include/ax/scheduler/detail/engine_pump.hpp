@@ -379,11 +379,12 @@ void engine<Storage, Clock, Attempt, Recurrence>::stop_asked(std::vector<task_id
         std::lock_guard const guard{mutex_};
         for (auto const id : asked) {
             auto const mine = flight_.find(id);
+            if (!mine && flight_.contains(id)) held_back_.push_back(id); // its claim is on the way
             if (!mine) continue;
             if (flight_.revoke(*mine))
                 give_back(mine); // which cancels it, as it is marked
-            else if (mine->status == attempt_status::running)
-                to_stop.push_back(mine);
+            else if (mine->status != attempt_status::ended)
+                to_stop.push_back(mine); // runs, or is about to: the executor has come to it
         }
     }
     for (auto const& mine : to_stop) mine->request_stop(stop_reason::cancelled); // stop callbacks of the host run here

@@ -115,6 +115,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare_workflow(std::string_v
                         "\": depends_on_past is for tasks; a workflow waits with wait_for() for another occurrence");
     auto const& nodes = wanted.nodes().all();
     check_graph(nodes, wanted.name());
+    check_own_waits(nodes, name);
     new_task common;
     common.scheduled_at = times_.reached(); // as every occurrence has one
     for (auto const& node : nodes) member_of(node, common, times_.reached());
@@ -133,6 +134,10 @@ void engine<Storage, Clock, Attempt, Recurrence>::become(new_task& head, Workflo
     plan->members.reserve(wanted.size());
     for (auto const& node : wanted.nodes().all()) {
         plan->members.push_back(member_of(node, head, now));
+        if (auto const& until = plan->members.back().until;
+            until && (until->key.empty() ? until->schedule == head.schedule && until->scheduled_at == head.scheduled_at
+                                         : until->key == head.key))
+            refuse_own_wait(node);
         if (!node.priority && !says_priority) plan->members.back().task.priority = usual_priority(node.type);
     }
     head.workflow = plan;
@@ -152,17 +157,25 @@ void engine<Storage, Clock, Attempt, Recurrence>::plan_deadlines(new_task const&
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::complete(new_task& occurrence, time_point now) {
     if (occurrence.workflow || !makes_workflows(occurrence.type)) return;
-    become(occurrence, parse_workflow<later<nlohmann::json>>(std::exchange(occurrence.payload, {})), now, true);
+    become(occurrence, parse_workflow<later<nlohmann::json>>(occurrence.payload), now, true);
+    occurrence.payload.clear();
 }
 
 /// The occurrence of a step likewise. One that cannot be made (a name that is empty or taken once its placeholders are
-/// filled in) is left out with its reason, and the schedule goes on.
+/// filled in) is left out with its reason, and the schedule goes on. What the storage fails with goes on to the caller,
+/// corruption included: the occurrence is made later.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, time_point now) {
+    auto& occurrence = *step.occurrence;
+    if (occurrence.workflow || !makes_workflows(occurrence.type)) return;
+    bool is_read = false;
     try {
-        complete(*step.occurrence, now);
+        auto const wanted = parse_workflow<later<nlohmann::json>>(occurrence.payload);
+        is_read = true;
+        become(occurrence, wanted, now, true);
+        occurrence.payload.clear();
     } catch (error const& e) {
-        if (e.kind() != errc::corrupt && e.kind() != errc::invalid_argument) throw;
+        if (e.kind() != errc::invalid_argument && (e.kind() != errc::corrupt || is_read)) throw;
         step.occurrence.reset();
         ++step.skipped;
         step.skip_reason = bounded_text(e.what(), 255);

@@ -107,4 +107,23 @@ auto parse_workflow(std::string_view text) {
                 "a stored workflow makes no sense: " + bounded_text(fault.path + ": " + fault.reason, 200));
 }
 
+/// What would never end: a workflow of which a task waits for that workflow.
+template <class Node>
+[[noreturn]] void refuse_own_wait(Node const& node) {
+    auto const& until = *node.until;
+    throw error(errc::invalid_argument, "task \"" + node.name + "\" of a workflow: it waits for " +
+                                            (until.task.empty() ? "" : "task \"" + until.task + "\" of ") +
+                                            (until.key.empty() ? "the occurrence of \"" + until.schedule
+                                                               : "key \"" + until.key) +
+                                            "\" that is this very workflow");
+}
+
+/// The same as far as it is known before there is an occurrence.
+template <class Nodes>
+void check_own_waits(Nodes const& nodes, std::string_view schedule) {
+    for (auto const& node : nodes)
+        if (node.until && node.until->key.empty() && !node.until->at && node.until->schedule == schedule)
+            refuse_own_wait(node);
+}
+
 } // namespace ax::detail

@@ -3,6 +3,7 @@
 
 #include "ax/task/record.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,19 @@ inline void name_awaited(std::string& all, std::string_view key, std::string_vie
     if (!all.empty()) all += ", ";
     if (!member.empty()) (all += "task \"").append(member) += "\" of ";
     (all += key.empty() ? "an occurrence of \"" : "key \"").append(key.empty() ? schedule : key) += '"';
+}
+
+/// And one that was not yet added to a workflow that is there.
+inline void name_awaited(std::string& all, std::string_view workflow, std::string_view member) {
+    if (!all.empty()) all += ", ";
+    ((all += "task \"").append(member) += "\" of workflow ").append(workflow);
+}
+
+/// Of a page of members, which has all generations of a name: all but the latest are of old.
+template <class Members>
+void mark_outdated(Members& members) {
+    for (std::size_t i = 1; i < members.size(); ++i)
+        if (members[i - 1].name == members[i].name) members[i - 1].outdated = true;
 }
 
 } // namespace ax::detail

@@ -33,6 +33,8 @@ struct graph_row {
     member_kind kind = member_kind::task;
     trigger_rule when = trigger_rule::all_success;
     parent_counts parents;
+    task_id added_by{};   ///< the member whose handler added it; 0: it came with the workflow
+    bool dropped = false; ///< that one was rerun, and adds anew what it wants: this is history
 };
 
 /// A member with what is asked of its task.
@@ -107,6 +109,8 @@ constexpr void count_parent(parent_counts& counts, task_state state, std::int32_
 ///   vector<graph_node> unfinished(workflow)           members that are not terminal
 ///   vector<graph_node> failed(workflow)               latest ones that are dead or cancelled
 ///   optional<string> failed_leaf(workflow)            the name of a latest member without children that is no success
+///   vector<graph_node> added(id)                      what its handler added and was not dropped, of any generation
+///   void drop(id)
 ///   optional<task_id> latest(workflow, name), string name(id), optional<task_state> state(id)
 ///   void set_up(id, graph_row, name), bool link(parent, child), void unlink(parent, child)
 ///   void watch(id)                                    its changes are told from now on
@@ -117,7 +121,8 @@ constexpr void count_parent(parent_counts& counts, task_state state, std::int32_
 ///   void demote(id, state)                            a head that is not the latest any more, once it was copied
 ///   void set_paused(id, yes, due), bool ask_to_stop(id)
 ///   optional<pair<task_id, task_state>> find(awaited_task)
-///   void await(awaited_task, id), vector<pair<task_id, string>> arrived(new_task)
+///   void await(awaited_task, id, workflow)            where that is said, the member of this name
+///   vector<pair<task_id, string>> arrived(new_task), vector<task_id> arrived_member(workflow, name)
 ///   void pass_await(from, to)                         what one waits for, another does from now on
 template <class Store>
 class graph_rules {
@@ -235,8 +240,9 @@ class graph_rules {
         touched_.back().run_at = now;
     }
 
-    /// Whether a later generation has taken the place of this row.
+    /// Whether a later generation has taken the place of this row, or who had added it was rerun.
     bool is_superseded(graph_node const& member) {
+        if (member.dropped) return true;
         return member.kind == member_kind::workflow
                    ? loaded(member.workflow).row.head != member.id
                    : store_.latest(member.workflow, store_.name(member.id)) != member.id;
@@ -260,7 +266,8 @@ class graph_rules {
                 in_flight.push_back(each.id);
     }
 
-    /// A new generation of a task that has ended, and of those below it.
+    /// A new generation of a task that has ended, and of those below it. What their handlers had added is left behind,
+    /// for these add it anew.
     /// @param[out] fresh  Its new row; the one in the way where it is refused.
     change_outcome rerun(task_id id, rerun_scope scope, ax::time_point now, ax::alarms& due, ax::task_id& fresh) {
         auto const first = store_.node(id);
@@ -269,7 +276,8 @@ class graph_rules {
         if (first->kind == member_kind::workflow || !is_terminal(first->state) || is_superseded(*first))
             return change_outcome::wrong_state;
         dependent<std::vector<node>, Store> below{*first};
-        if (auto const busy = gather(below, scope); busy != task_id{}) {
+        dependent<std::vector<node>, Store> dropped;
+        if (auto const busy = gather(below, dropped, scope); busy != task_id{}) {
             fresh = busy;
             return change_outcome::wrong_state;
         }
@@ -288,6 +296,7 @@ class graph_rules {
         dependent<std::vector<task_id>, Store> renewed;
         renewed.reserve(below.size());
         for (auto const& each : below) renewed.push_back(renew(each, now, due));
+        for (auto const& each : dropped) drop(each, now, due);
         auto const renewed_id = [&](task_id one) {
             auto const at = std::lower_bound(below.begin(), below.end(), one,
                                              [](node const& n, task_id wanted) { return n.id < wanted; });
@@ -298,8 +307,8 @@ class graph_rules {
             made.parents = below[i].parents;
             if (made.parents.unfinished() != 0) store_.pass_await(below[i].id, made.id);
             for (auto const parent : store_.parents(below[i].id)) {
-                auto const seen = is_renewed(parent) ? renewed_id(parent) : parent;
-                store_.link(seen, made.id);
+                auto const seen = is_renewed(parent) ? renewed_id(parent) : current(parent, made.workflow);
+                if (seen == task_id{} || !store_.link(seen, made.id)) continue;
                 ++made.parents.total;
                 if (auto const state = store_.state(seen)) count_parent(made.parents, *state, 1);
             }
@@ -315,6 +324,7 @@ class graph_rules {
             }
             if (below[i].id == id) fresh = made.id;
         }
+        for (auto const& each : dropped) let_go_of(each);
         auto& whole = to_change(first->workflow);
         whole.stopping = false;
         if (auto const head = store_.node(whole.head);
@@ -399,13 +409,21 @@ class graph_rules {
             auto const state = goes ? task_state::ready : task_state::created;
             ++whole.count(group_of(state));
             ids.push_back(store_.insert_member(each.task, state, whole.paused, now, due));
+            row.added_by = behind;
             auto name = std::string_view{each.name};
             text another;
-            if (behind != task_id{} && store_.latest(workflow, name)) { // another handler was faster
-                another = each.name + '~' + std::to_string(to_number(ids.back()));
-                name = another;
+            if (auto const there = behind != task_id{} ? store_.latest(workflow, name) : std::nullopt) {
+                if (auto const before = store_.node(*there); before && before->dropped) {
+                    row.generation = before->generation + 1;
+                } else { // another handler was faster
+                    another = each.name + '~' + std::to_string(to_number(ids.back()));
+                    name = another;
+                }
             }
             store_.set_up(ids.back(), row, name);
+            if (behind != task_id{})
+                for (auto const waiting : store_.arrived_member(workflow, name))
+                    arrivals_.push_back({waiting, ids.back(), {}});
             if (below) store_.link(behind, ids.back());
             for (auto const parent : each.after)
                 if (parent < ids.size() - 1) store_.link(ids[parent], ids.back());
@@ -419,20 +437,27 @@ class graph_rules {
             if (auto const there = store_.find(until))
                 arrivals_.push_back({ids[i], there->first, until.name});
             else
-                store_.await(until, ids[i]);
+                store_.await(until, ids[i], {});
             if (auto const one = store_.node(ids[i]); one && decide(one->when, one->parents) != trigger_decision::wait)
                 touched_.push_back(*one);
         }
         return ids;
     }
 
+    void await_member(task_id workflow, std::string_view name, task_id waiting) {
+        dependent<ax::awaited_task, Store> until;
+        until.name = name;
+        store_.await(until, waiting, workflow);
+    }
+
     /// `waiting` has found the task that it waits for; where `name` is not empty, in that workflow.
     void tie(task_id waiting, task_id found, std::string_view name) {
         auto const place = store_.place(found);
         if (!name.empty()) {
-            auto const member = store_.latest(found, name);
-            if (!member) return; // it may be added later, and the wait has a limit
-            found = *member;
+            auto const there = store_.latest(found, name);
+            auto const member = there ? store_.node(*there) : std::nullopt;
+            if (!member || member->dropped) return await_member(found, name, waiting); // a handler may add it
+            found = member->id;
         } else if (place && place->second == member_kind::workflow) {
             found = loaded(place->first).row.head; // of the latest generation
         }
@@ -565,10 +590,12 @@ class graph_rules {
         store_.enter(whole.head, task_state::upstream_failed, now, "its task \"" + *failed + "\" did not succeed", due);
     }
 
-    /// Adds what is to be renewed below the first of `all`.
+    /// Adds what is to be renewed below the first of `all`, and to `dropped` what these have added: that is reached
+    /// only through who added it, which is why it is known by then.
     /// @return  One of them that is in flight; 0: none is.
-    task_id gather(auto& all, rerun_scope scope) {
+    task_id gather(auto& all, auto& dropped, rerun_scope scope) {
         dependent<std::vector<task_id>, Store> seen{all.front().id};
+        if (auto const busy = gather_added(all.front().id, dropped, seen); busy != task_id{}) return busy;
         auto const workflow = all.front().workflow;
         dependent<std::vector<node>, Store> front{all.front()};
         dependent<std::vector<node>, Store> next;
@@ -589,10 +616,63 @@ class graph_rules {
                 seen.insert(at, child.id);
                 if (is_active(child.state)) return child.id;
                 front.push_back(child);
-                if (!waits(child)) all.push_back(child);
+                if (waits(child)) continue;
+                all.push_back(child);
+                if (auto const busy = gather_added(child.id, dropped, seen); busy != task_id{}) return busy;
             }
         }
         return {};
+    }
+
+    /// What a task has added, what that has added, and so on.
+    task_id gather_added(task_id by, auto& dropped, auto& seen) {
+        auto next = dropped.size();
+        for (auto adder = by;; adder = dropped[next++].id) {
+            for (auto const& each : store_.added(adder)) {
+                if (is_active(each.state)) return each.id;
+                auto const at = std::lower_bound(seen.begin(), seen.end(), each.id);
+                if (at != seen.end() && *at == each.id) continue;
+                seen.insert(at, each.id);
+                dropped.push_back(each);
+            }
+            if (next == dropped.size()) return {};
+        }
+    }
+
+    /// What a new generation sees of a parent: the latest one. 0: there is none any more.
+    task_id current(task_id parent, task_id workflow) {
+        auto const one = store_.node(parent);
+        if (!one || one->workflow != workflow || !is_superseded(*one)) return parent;
+        auto const there = store_.latest(workflow, store_.name(parent));
+        auto const latest = there ? store_.node(*there) : std::nullopt;
+        return latest && !latest->dropped ? latest->id : task_id{};
+    }
+
+    /// It counts no more, and does not start.
+    void drop(graph_node const& old, ax::time_point now, ax::alarms& due) {
+        auto state = old.state;
+        bool const counted = !is_superseded(old);
+        if (!is_terminal(state)) {
+            store_.enter(old.id, task_state::cancelled, now, "the task that had added it was rerun", due);
+            state = task_state::cancelled; // its workflow is told of that
+        }
+        store_.drop(old.id);
+        if (counted) --to_change(old.workflow).count(group_of(state));
+    }
+
+    /// Who waits for what was dropped does not any more; a task of another workflow waits until it is added anew.
+    void let_go_of(graph_node const& old) {
+        for (auto child : store_.children(old.id)) {
+            if (child.dropped || !waits(child) || is_history(child)) continue;
+            store_.unlink(old.id, child.id);
+            count_parent(child.parents, old.state, -1);
+            if (child.workflow == old.workflow)
+                --child.parents.total;
+            else
+                await_member(old.workflow, store_.name(old.id), child.id);
+            store_.put_parents(child);
+            touched_.push_back(child);
+        }
     }
 
     /// A row of the next generation, without parents yet. The old one is no part of its workflow's counts any more.

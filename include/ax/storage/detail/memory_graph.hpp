@@ -32,7 +32,8 @@ struct memory_workflow {
 /// Members, edges and workflows. Each change says first how it is undone.
 class memory_graphs {
   public:
-    using awaited_name = std::tuple<std::string, std::string, time_point>; ///< key, schedule, instant
+    /// Key, schedule, instant; or the workflow to which it is to be added.
+    using awaited_name = std::tuple<std::string, std::string, time_point, task_id>;
 
     memory_member const* member(task_id id) const {
         auto const found = members_.find(id);
@@ -46,6 +47,7 @@ class memory_graphs {
     std::set<task_id> const& parents(task_id id) const { return of(parents_, id); }
     std::map<task_id, memory_member> const& members() const noexcept { return members_; }
     std::map<task_id, memory_workflow> const& workflows() const noexcept { return workflows_; }
+    std::set<task_id> const& added(task_id id) const { return of(added_, id); }
     /// By workflow, name and generation.
     std::map<std::tuple<task_id, std::string, std::uint32_t>, task_id> const& names() const noexcept { return names_; }
     bool is_watched(task_id id) const { return !watched_.empty() && watched_.contains(id); }
@@ -59,17 +61,23 @@ class memory_graphs {
     }
 
     void put_member(task_id id, memory_member one) {
-        log([this, id, name = key_of(one)] {
+        log([this, id, name = key_of(one), by = one.row.added_by] {
             members_.erase(id);
             names_.erase(name);
+            if (by != task_id{}) added_[by].erase(id);
         });
         names_.emplace(key_of(one), id);
+        if (one.row.added_by != task_id{}) added_[one.row.added_by].insert(id);
         members_.emplace(id, std::move(one));
     }
     void put_parents(task_id id, parent_counts counts) {
         auto& present = members_.at(id).row.parents;
         log([this, id, before = present] { members_.at(id).row.parents = before; });
         present = counts;
+    }
+    void drop(task_id id) {
+        if (std::exchange(members_.at(id).row.dropped, true)) return;
+        log([this, id] { members_.at(id).row.dropped = false; });
     }
     void put_workflow(workflow_row const& row, std::string name = {}) {
         auto const found = workflows_.find(row.id);
@@ -139,6 +147,16 @@ class memory_graphs {
         });
         return taken;
     }
+    /// Who waits for a member of this name that is now added.
+    std::vector<task_id> take_awaits(task_id workflow, std::string_view name) {
+        std::vector<task_id> taken;
+        auto const found = awaits_.find({{}, {}, {}, workflow});
+        if (found == awaits_.end()) return taken;
+        for (auto const& [id, wanted] : found->second)
+            if (wanted == name) taken.push_back(id);
+        for (auto const id : taken) (void)drop_await(id);
+        return taken;
+    }
     /// The latest head of a workflow.
     bool is_head(task_id id) const {
         auto const* const one = member(id);
@@ -158,7 +176,9 @@ class memory_graphs {
         log([this, id, one = found->second] {
             names_.emplace(key_of(one), id);
             members_.emplace(id, one);
+            if (one.row.added_by != task_id{}) added_[one.row.added_by].insert(id);
         });
+        if (found->second.row.added_by != task_id{}) added_[found->second.row.added_by].erase(id);
         names_.erase(key_of(found->second));
         members_.erase(found);
     }
@@ -202,6 +222,7 @@ class memory_graphs {
     std::map<task_id, memory_member> members_;
     std::map<std::tuple<task_id, std::string, std::uint32_t>, task_id> names_;
     std::map<task_id, memory_workflow> workflows_;
+    edges added_; ///< by who added them
     edges children_;
     edges parents_;
     std::set<task_id> watched_;
@@ -252,6 +273,16 @@ class memory_graph {
     }
     nodes unfinished(task_id workflow) {
         return members(workflow, [](graph_node const& one) { return !is_terminal(one.state); });
+    }
+    nodes added(task_id id) {
+        nodes answer;
+        for (auto const each : graphs().added(id))
+            if (auto one = node(each); one && !one->dropped) answer.push_back(*one);
+        return answer;
+    }
+    void drop(task_id id) {
+        graphs().drop(id);
+        (void)graphs().drop_await(id);
     }
     nodes failed(task_id workflow) {
         return members(workflow, [&](graph_node const& one) {
@@ -326,9 +357,9 @@ class memory_graph {
         if (found == nullptr && !what.key.empty()) found = tables.former_key_holder(what.key);
         return found == nullptr ? std::nullopt : std::optional{std::pair{found->task.id, found->task.state}};
     }
-    void await(awaited_task const& what, task_id id) {
+    void await(awaited_task const& what, task_id id, task_id workflow) {
         graphs().await({what.key, what.key.empty() ? what.schedule : std::string{},
-                        what.key.empty() ? what.scheduled_at : time_point{}},
+                        what.key.empty() ? what.scheduled_at : time_point{}, workflow},
                        id, what.name);
     }
     void pass_await(task_id from, task_id to) {
@@ -337,16 +368,21 @@ class memory_graph {
     }
     std::map<task_id, std::string> arrived(new_task const& task) {
         std::map<task_id, std::string> answer;
-        if (!task.key.empty()) answer = graphs().take_awaits({task.key, {}, {}});
+        if (!task.key.empty()) answer = graphs().take_awaits({task.key, {}, {}, {}});
         if (!task.schedule.empty() && task.scheduled_at)
-            answer.merge(graphs().take_awaits({{}, task.schedule, *task.scheduled_at}));
+            answer.merge(graphs().take_awaits({{}, task.schedule, *task.scheduled_at, {}}));
         return answer;
+    }
+    std::vector<task_id> arrived_member(task_id workflow, std::string_view name) {
+        return graphs().take_awaits(workflow, name);
     }
 
   private:
     auto& graphs() { return writer_.tables_.graphs(); }
 
-    bool is_latest(graph_node const& one) { return graphs().latest(one.workflow, name(one.id)) == one.id; }
+    bool is_latest(graph_node const& one) {
+        return !one.dropped && graphs().latest(one.workflow, name(one.id)) == one.id;
+    }
 
     template <class Wanted>
     nodes members(task_id workflow, Wanted&& wanted) {

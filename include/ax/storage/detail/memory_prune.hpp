@@ -53,7 +53,7 @@ inline bool prune_members(memory_tables& tables, task_id head, std::size_t limit
         if (answer.pruned == limit) break;
         auto const& one = *graphs.member(id);
         auto& row = *tables.find(id);
-        if (one.row.kind != member_kind::workflow && graphs.latest(workflow, one.name) == id)
+        if (one.row.kind != member_kind::workflow && !one.row.dropped && graphs.latest(workflow, one.name) == id)
             --whole.count(group_of(row.task.state));
         graphs.remove(id);
         tables.remove(row);

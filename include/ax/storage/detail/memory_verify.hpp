@@ -127,7 +127,7 @@ inline parent_counts parents_of(memory_tables const& tables, task_id id) {
 inline workflow_row counted(memory_tables const& tables, workflow_row whole) {
     whole.counts = {};
     for (auto const& [id, one] : tables.graphs().members())
-        if (one.row.workflow == whole.id && one.row.kind != member_kind::workflow &&
+        if (one.row.workflow == whole.id && one.row.kind != member_kind::workflow && !one.row.dropped &&
             tables.graphs().latest(whole.id, one.name) == id && tables.find(id) != nullptr)
             ++whole.count(group_of(tables.find(id)->task.state));
     return whole;

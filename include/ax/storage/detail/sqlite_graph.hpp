@@ -19,9 +19,10 @@
 
 namespace ax::detail {
 
-/// What a task is waited for by: its key, or its schedule and instant.
+/// What a task is waited for by: its key, its schedule and instant, or the workflow to which it is to be added.
 template <class Text>
-Text awaited_target(awaited_task const& what) {
+Text awaited_target(awaited_task const& what, task_id workflow = {}) {
+    if (workflow != task_id{}) return 'w' + std::to_string(to_number(workflow));
     if (!what.key.empty()) return 'k' + what.key;
     return 's' + std::to_string(what.scheduled_at.time_since_epoch().count()) + ' ' + what.schedule;
 }
@@ -55,6 +56,11 @@ class sqlite_graph {
         return std::pair{row.as<task_id>(0), row.as<member_kind>(1)};
     }
     auto unfinished(task_id workflow) { return all_of(sqlite_sql::unfinished_members, workflow); }
+    auto added(task_id id) { return all_of(sqlite_sql::added_members, id); }
+    void drop(task_id id) {
+        sqlite_run(sql_, sqlite_sql::leave_member, {id}).finish();
+        sqlite_run(sql_, sqlite_sql::drop_awaits_of, {id}).finish();
+    }
     auto failed(task_id workflow) { return all_of(sqlite_sql::failed_members, workflow); }
 
     auto parents(task_id id) {
@@ -119,7 +125,7 @@ class sqlite_graph {
 
     void set_up(task_id id, graph_row const& row, std::string_view name) {
         sqlite_run(sql_, sqlite_sql::insert_member,
-                   {id, row.workflow, row.generation, row.kind, row.when, row.parents.total, name})
+                   {id, row.workflow, row.generation, row.kind, row.when, row.parents.total, name, row.added_by})
             .finish();
     }
 
@@ -203,9 +209,9 @@ class sqlite_graph {
         return std::pair{holder->id, holder->state};
     }
 
-    void await(awaited_task const& what, task_id id) {
+    void await(awaited_task const& what, task_id id, task_id workflow) {
         sqlite_run(sql_, sqlite_sql::await,
-                   {std::string_view{awaited_target<text>(what)}, id, std::string_view{what.name}})
+                   {std::string_view{awaited_target<text>(what, workflow)}, id, std::string_view{what.name}})
             .finish();
     }
 
@@ -230,6 +236,22 @@ class sqlite_graph {
         return answer;
     }
 
+    auto arrived_member(task_id workflow, std::string_view name) {
+        std::vector<task_id> answer;
+        {
+            sqlite_run any(sql_, sqlite_sql::any_await);
+            if (!any.next()) return answer;
+        }
+        auto const target = awaited_target<text>({}, workflow);
+        {
+            sqlite_run row(sql_, sqlite_sql::awaiting, {std::string_view{target}});
+            while (row.next())
+                if (row.text(1) == name) answer.push_back(row.as<task_id>(0));
+        }
+        for (auto const id : answer) sqlite_run(sql_, sqlite_sql::drop_awaits_of, {id}).finish();
+        return answer;
+    }
+
   private:
     static node_type read(sqlite_run const& row) {
         node_type one;
@@ -248,6 +270,8 @@ class sqlite_graph {
         one.parents.failed = row.as<std::uint32_t>(12);
         one.parents.skipped = row.as<std::uint32_t>(13);
         one.parents.upstream_failed = row.as<std::uint32_t>(14);
+        one.added_by = row.as<task_id>(15);
+        one.dropped = row.number(16) != 0;
         return one;
     }
 

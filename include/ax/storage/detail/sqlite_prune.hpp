@@ -210,7 +210,7 @@ class sqlite_pruner {
                 name = row.text(1);
                 gone.push_back({row.as<task_id>(0), row.as<lane_id>(3),
                                 task_state_of(row.number(4)).value_or(task_state::dead),
-                                row.as<member_kind>(2) != member_kind::workflow});
+                                row.as<member_kind>(2) != member_kind::workflow && row.number(5) == 0});
             }
         }
         bool const all = gone.size() < room;

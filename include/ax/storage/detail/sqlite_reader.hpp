@@ -227,6 +227,7 @@ class sqlite_reader {
         whole.finished = row.maybe_time(15);
         whole.created = row.time(16);
         whole.key = row.null(17) ? row.text(18) : row.text(17);
+        whole.stopping = whole.stopping && whole.unfinished() > 0; // later it says what goes for who comes back
         return answer;
     }
 
@@ -249,8 +250,11 @@ class sqlite_reader {
                 one.created = row.time(7);
                 one.started = row.maybe_time(8);
                 one.finished = row.maybe_time(9);
+                one.outdated = row.number(10) != 0;
+                one.added_by = row.as<task_id>(11);
             }
         }
+        mark_outdated(answer);
         for (auto& one : answer) {
             sqlite_run row(sql_, sqlite_sql::parents, {one.id});
             while (row.next()) one.parents.push_back(row.as<task_id>(0));
@@ -380,8 +384,11 @@ class sqlite_reader {
             if (await.next()) {
                 auto const target = await.text(0);
                 bool const by_key = target.substr(0, 1) == "k";
-                name_awaited(open.name, by_key ? target.substr(1) : std::string_view{},
-                             by_key ? std::string_view{} : target.substr(target.find(' ') + 1), await.text(1));
+                if (target.substr(0, 1) == "w")
+                    name_awaited(open.name, target.substr(1), await.text(1));
+                else
+                    name_awaited(open.name, by_key ? target.substr(1) : std::string_view{},
+                                 by_key ? std::string_view{} : target.substr(target.find(' ') + 1), await.text(1));
             }
             if (!open.name.empty()) answer.push_back(std::move(open));
         }

@@ -240,9 +240,13 @@ CREATE TABLE ax_member (
     failed INTEGER NOT NULL,
     skipped INTEGER NOT NULL,
     upstream_failed INTEGER NOT NULL,
+    added_by INTEGER NOT NULL,
+    dropped INTEGER NOT NULL,
     name TEXT NOT NULL
 );
 CREATE UNIQUE INDEX ax_member_name ON ax_member (workflow, name, generation);
+CREATE INDEX ax_member_added ON ax_member (added_by)
+    WHERE added_by > 0;
 CREATE TABLE ax_edge (
     parent INTEGER NOT NULL,
     child INTEGER NOT NULL,
@@ -310,12 +314,12 @@ inline constexpr char const* sqlite_write_meta = "INSERT OR REPLACE INTO ax_meta
     "terms, paused"
 #define AX_SQLITE_NODE_COLUMNS                                                                                         \
     "t.id, t.state, t.first_started IS NOT NULL, t.lane, t.run_at, t.route_key IS NOT NULL, m.workflow, m.generation, m.kind, m.rule, " \
-    "m.total, m.succeeded, m.failed, m.skipped, m.upstream_failed"
+    "m.total, m.succeeded, m.failed, m.skipped, m.upstream_failed, m.added_by, m.dropped"
 #define AX_SQLITE_WORKFLOW_COLUMNS                                                                                     \
     "id, head, paused, stopping, waiting, ready, succeeded, dead, cancelled, skipped, upstream_failed, started, "      \
     "last_ended"
 #define AX_SQLITE_NOT_SUPERSEDED                                                                                       \
-    "NOT EXISTS (SELECT 1 FROM ax_member AS l WHERE l.workflow = m.workflow AND l.name = m.name "                      \
+    "m.dropped = 0 AND NOT EXISTS (SELECT 1 FROM ax_member AS l WHERE l.workflow = m.workflow AND l.name = m.name "    \
     "AND l.generation > m.generation)"
 #define AX_SQLITE_LIMIT_COLUMNS                                                                                        \
     "number, kind, name, capacity, used, rate_count, rate_period, rate_burst, rate_at, rate_last, rate_taken"
@@ -469,6 +473,8 @@ enum class sqlite_sql : std::size_t {
     failed_members,
     failed_leaf,
     insert_member,
+    added_members,
+    leave_member,
     put_parents,
     link,
     unlink,
@@ -786,7 +792,11 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "WHERE e.parent = m.task AND c.workflow = m.workflow) LIMIT 1"},
     {sqlite_sql::insert_member,
      "INSERT INTO ax_member (task, workflow, generation, kind, rule, total, succeeded, failed, skipped, "
-     "upstream_failed, name) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, ?7)"},
+     "upstream_failed, added_by, dropped, name) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, ?8, 0, ?7)"},
+    {sqlite_sql::added_members,
+     "SELECT " AX_SQLITE_NODE_COLUMNS " FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "
+     "WHERE m.added_by = ?1 AND m.added_by > 0 AND m.dropped = 0"},
+    {sqlite_sql::leave_member, "UPDATE ax_member SET dropped = 1 WHERE task = ?1"},
     {sqlite_sql::put_parents, "UPDATE ax_member SET total = ?2, succeeded = ?3, failed = ?4, skipped = ?5, "
                               "upstream_failed = ?6 WHERE task = ?1"},
     {sqlite_sql::link, "INSERT OR IGNORE INTO ax_edge (parent, child) VALUES (?1, ?2)"},
@@ -808,7 +818,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "FROM ax_member AS m CROSS JOIN ax_workflow AS w ON w.id = m.workflow CROSS JOIN ax_task AS h ON h.id = w.head "
      "CROSS JOIN ax_task AS f ON f.id = w.id WHERE m.task = ?1"},
     {sqlite_sql::members_of,
-     "SELECT m.task, m.name, m.generation, m.kind, m.rule, t.lane, t.state, t.created, t.first_started, t.finished "
+     "SELECT m.task, m.name, m.generation, m.kind, m.rule, t.lane, t.state, t.created, t.first_started, t.finished, "
+     "m.dropped, m.added_by "
      "FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "
      "WHERE m.workflow = ?1 AND m.name > ?2 ORDER BY m.name, m.generation"},
     {sqlite_sql::parents_of,
@@ -846,7 +857,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::scheduled_head, "SELECT 1 FROM ax_member AS m CROSS JOIN ax_schedule AS s ON s.last_task = m.task "
                                  "WHERE m.workflow = ?1 AND m.name = '' LIMIT 1"},
     {sqlite_sql::members_to_prune,
-     "SELECT m.task, m.name, m.kind, t.lane, t.state FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "
+     "SELECT m.task, m.name, m.kind, t.lane, t.state, m.dropped FROM ax_member AS m CROSS JOIN ax_task AS t "
+     "ON t.id = m.task "
      "WHERE m.workflow = ?1 AND m.task <> ?2 ORDER BY m.name, m.generation LIMIT ?3"},
     {sqlite_sql::prune_row, "DELETE FROM ax_task WHERE id = ?1"},
     {sqlite_sql::drop_member, "DELETE FROM ax_member WHERE task = ?1"},

@@ -132,7 +132,7 @@ struct sqlite_check {
     "count(CASE WHEN t.state = 4 THEN 1 END), count(CASE WHEN t.state = 6 THEN 1 END), "                               \
     "count(CASE WHEN t.state = 7 THEN 1 END), count(CASE WHEN t.state = 8 THEN 1 END), "                               \
     "count(CASE WHEN t.state = 9 THEN 1 END) FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "            \
-    "WHERE m.workflow = w.id AND m.kind <> 1 AND NOT EXISTS (SELECT 1 FROM ax_member AS l WHERE "                      \
+    "WHERE m.workflow = w.id AND m.kind <> 1 AND m.dropped = 0 AND NOT EXISTS (SELECT 1 FROM ax_member AS l WHERE "    \
     "l.workflow = m.workflow AND l.name = m.name AND l.generation > m.generation))"
 #define AX_SQLITE_WORKFLOW_COUNTS "(waiting, ready, succeeded, dead, cancelled, skipped, upstream_failed)"
 #define AX_SQLITE_WORKFLOWS(text, condition)                                                                           \
