@@ -58,12 +58,14 @@ TEST_CASE("preview says what is made up for, and what is left out for it", "[sch
     auto const what = GENERATE(0, 1, 2, 3, 4);
     CAPTURE(what);
     if (what == 0) {
-        first = "every 1 min; missed, made up for by misfire run_once; 3 before it left out (missed: a later one stands "
-                "for it)";
+        first =
+            "every 1 min; missed, made up for by misfire run_once; 3 before it left out (missed: a later one stands "
+            "for it)";
     } else if (what == 1) {
         how.misfire = ax::misfire::run_all(2);
-        first = "every 1 min; missed, made up for by misfire run_all 2; 2 before it left out (missed: only the latest 2 "
-                "are made up for)";
+        first =
+            "every 1 min; missed, made up for by misfire run_all 2; 2 before it left out (missed: only the latest 2 "
+            "are made up for)";
         second = "every 1 min; missed, made up for by misfire run_all 2";
     } else if (what == 2) {
         how.misfire = ax::misfire::within(90s);
@@ -103,8 +105,8 @@ TEST_CASE("preview says that spread moves it, that it waits for its past, and th
     b->schedule("s", ax::every{1min}, probe, {}, how);
     auto const offset = ax::detail::spread_offset("s", how.spread);
     REQUIRE(offset % 1s != 0s);
-    auto const usual = "every 1 min; " + std::to_string(offset.count()) +
-                       " ms later by its spread; once the one before has succeeded";
+    auto const usual =
+        "every 1 min; " + std::to_string(offset.count()) + " ms later by its spread; once the one before has succeeded";
     b->mark_catch_up("s", b.now() + 2min);
     CHECK(whys(b) == texts{usual, usual + "; there already: task 1, set aside"});
     CHECK(b->preview("s", 1).at(0).run_at == b.now() + 1min + offset);

@@ -30,11 +30,11 @@ std::vector<dependent<firing, Recurrence>> next_firings(dependent<schedule_recor
     auto const planned = means.how.in_words();
     auto const plan = means.plan(*cursor, now, since, most);
     text left_out; // said of the first one
-    if (plan.skipped != 0)
-        left_out = "; " + std::to_string(plan.skipped) + " before it left out (" + plan.reason + ")";
+    if (plan.skipped != 0) left_out = "; " + std::to_string(plan.skipped) + " before it left out (" + plan.reason + ")";
     auto const& misfire = means.terms.misfire;
-    auto const made_up = "; missed, made up for by misfire " +
-                         (misfire.late_by() == duration{0} ? to_text(misfire) : "within " + length_text(misfire.late_by()));
+    auto const made_up =
+        "; missed, made up for by misfire " +
+        (misfire.late_by() == duration{0} ? to_text(misfire) : "within " + length_text(misfire.late_by()));
     text rest;
     if (means.offset != duration{0}) rest += "; " + length_text(means.offset) + " later by its spread";
     if (means.terms.depends_on_past) rest += "; once the one before has succeeded";
@@ -58,9 +58,9 @@ dependent<std::string, Recurrence> why_no_more(dependent<schedule_record, Recurr
     if (record.paused) return "it is paused, and creates none until it is resumed";
     auto const how = Recurrence::parse(record.spec);
     if (how.waits_for_end())
-        return record.next ? "the one behind it is counted from the end of its run"
-                           : "it waits for the end of its latest run, task " +
-                                 std::to_string(to_number(record.last_task));
+        return record.next
+                   ? "the one behind it is counted from the end of its run"
+                   : "it waits for the end of its latest run, task " + std::to_string(to_number(record.last_task));
     return how.zone() ? "its calendar ends" : "it occurs once";
 }
 
