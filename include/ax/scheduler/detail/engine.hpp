@@ -802,7 +802,7 @@ class engine : public guest_desk {
     }
 
     void place(schedule_record const& record) {
-        timetable_.put(record);
+        timetable_.put(record, times_.reached());
         if (record.next && !record.paused) plan_turn(*record.next); // a spread makes it look once in vain
         if (timetable_.any_gap()) nudge_pump_ = true;
     }

@@ -158,7 +158,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::preview(std::string_view name,
     time_point since;
     {
         std::lock_guard const guard{mutex_};
-        since = watching_since_;
+        since = timetable_.watched_since(name, watching_since_);
     }
     auto next = next_firings<Recurrence>(record, times_.reached(), since, most);
     for (auto& one : next) // one that is there is not made again
