@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A crontab of fifteen lines runs for five years of virtual time in four zones whose clocks change.
+// A crontab of fifteen lines runs for five years of virtual time in three zones whose clocks change.
 #include "ax/scheduler/scheduler.hpp"
 #include "ax/storage/memory.hpp"
 #include "ax/testing/manual_clock.hpp"
@@ -37,13 +37,13 @@ struct tally {
 
 } // namespace
 
-TEST_CASE("five years of a crontab in four zones: each occurrence once, at its instant", "[endurance][schedules]") {
+TEST_CASE("five years of a crontab in three zones: each occurrence once, at its instant", "[endurance][schedules]") {
     constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
     auto const end = start + (sanitized ? 24h * 100 : 24h * (5 * 365 + 1));
     ax::testing::manual_clock clock{start};
     ax::options chosen;
     chosen.seed = 7;
-    chosen.retention.count = 1'000; // two and a half million tasks need not stay
+    chosen.retention.count = 1'000; // two million tasks need not stay
     ax::scheduler<ax::memory_storage, ax::testing::manual_clock> tasks{ax::memory_storage{}, chosen, clock};
 
     std::map<std::string, tally, std::less<>> runs;
@@ -53,12 +53,12 @@ TEST_CASE("five years of a crontab in four zones: each occurrence once, at its i
         if (ctx.scheduled_at() != clock.now()) ++late;
     });
     std::vector<planned> all;
-    for (auto const* zone : {"Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Lord_Howe"})
+    for (auto const* zone : {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"})
         for (auto const& one : schedules_of(AX_TEST_DATA "/crontabs/01-user-plain.crontab", zone)) {
             tasks.schedule(one.name, one.when, tick);
             all.push_back(one);
         }
-    REQUIRE(all.size() == 4 * 15);
+    REQUIRE(all.size() == 3 * 15);
 
     std::uint64_t polls = 0;
     for (;; ++polls) {
@@ -80,7 +80,7 @@ TEST_CASE("five years of a crontab in four zones: each occurrence once, at its i
         total += expected.count;
     }
     CHECK(late == 0);
-    CHECK(total > (sanitized ? 100'000U : 2'500'000U));
+    CHECK(total > (sanitized ? 80'000U : 2'000'000U));
     CHECK(polls < 2 * total);
     for (auto const& record : tasks.schedules()) {
         CAPTURE(record.name, record.last_skip);
