@@ -33,6 +33,8 @@ has '"payload": \{[^}]*"day": "\{\{ds - 1d\}\}"' schedules $db --json
 has '^20[0-9-]+T0[12]:00:00Z  20[0-9-]+ 03:00:00 Europe/Berlin, runs at 20' preview $db nightly --count 1
 (($("$axctl" preview $db nightly | wc -l) == 10)) || fail "preview: ten where no number is asked for"
 has '"missed": false' preview $db nightly --json --count=1
+has 'runs at 20[^ ]+: cron "0 3 \* \* \*" in Europe/Berlin; [0-9]+ ms later by its spread' preview $db nightly --count 1
+has '"why": "cron ' preview $db nightly --json --count 1
 refuses 'there is no schedule daily' preview $db daily
 refuses 'at most 10000' preview $db nightly --count 10001
 refuses 'is missing' preview $db

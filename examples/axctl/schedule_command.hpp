@@ -32,10 +32,10 @@ inline constexpr char preview_usage[] = "  axctl preview FILE NAME [--count N]  
 inline constexpr char schedules_help[] =
     "    --json      an array of schedules, with their policies, payloads and counts\n";
 inline constexpr char preview_help[] =
-    "    as they come if nothing changes; what an overlap will leave out nobody knows yet. Missed ones that are\n"
-    "    to be made up for come first\n"
+    "    as they come if nothing changes, and why; what an overlap will leave out nobody knows yet. Missed ones\n"
+    "    that are to be made up for come first\n"
     "    --count N   so many (10), at most 10000\n"
-    "    --json      an array of {nominal, run_at, missed}\n";
+    "    --json      an array of {nominal, run_at, missed, why}\n";
 
 /// The schedules of one store.
 class schedule_session {
@@ -81,22 +81,24 @@ class schedule_session {
         auto const now = ax::now();
         auto const next = ax::detail::next_firings<ax::detail::recurrence>(schedule, now, now, count_);
         auto const zone = ax::detail::recurrence::parse(schedule.spec).zone().value_or(ax::time_zone{});
-        if (json_) {
-            auto all = nlohmann::json::array();
-            for (auto const& one : next)
+        auto all = nlohmann::json::array();
+        for (auto const& one : next) {
+            if (json_) {
                 all.push_back({{"nominal", ax::to_text(one.nominal)},
                                {"run_at", ax::to_text(one.run_at)},
-                               {"missed", one.run_at < now}});
-            return print(all);
-        }
-        for (auto const& one : next) {
+                               {"missed", one.run_at < now},
+                               {"why", one.why}});
+                continue;
+            }
             auto line =
                 ax::to_text(one.nominal) + "  " + local_text_of(one.nominal, zone) + " " + std::string(zone.name());
             if (one.run_at != one.nominal) line += ", runs at " + ax::to_text(one.run_at);
-            if (one.run_at < now) line += ", missed: it is made up for";
-            std::puts(line.c_str());
+            std::puts((line + ": " + one_line(one.why, 400)).c_str());
         }
-        if (next.empty()) std::fprintf(stderr, "none: %s\n", next_of(schedule).c_str());
+        if (json_) print(all);
+        if (next.size() < count_)
+            std::fprintf(stderr, "%s: %s\n", next.empty() ? "none" : "then none",
+                         ax::detail::why_no_more<ax::detail::recurrence>(schedule).c_str());
         return 0;
     }
 

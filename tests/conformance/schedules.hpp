@@ -201,9 +201,43 @@ void schedules() {
         CHECK(answer.occurrence->id == id);
         CHECK(answer.occurrence->state == task_state::succeeded);
         CHECK(answer.record.fired == 1);
+        CHECK(answer.record.skipped == 1);
+        CHECK(answer.record.last_skip == "it was there already");
         CHECK(answer.record.last_task == id);
         CHECK(answer.record.next == t0 + 60s);
         CHECK(answer.due.empty());
+    }
+    SECTION("an occurrence that is met again is the latest task only where it has not ended") {
+        auto const first = take_step(step_of(declare(definition("nightly"))));
+        auto const id = first.occurrence->id;
+        auto const second = take_step(step_of(first.record));
+        bool const ended = GENERATE(false, true);
+        if (ended) w.cancel(id);
+        auto back = step_of(second.record);
+        back.occurrence = occurrence(t0 + 30s);
+        auto const answer = take_step(back);
+        CHECK(answer.occurrence->id == id);
+        CHECK(answer.record.last_task == (ended ? second.occurrence->id : id));
+    }
+    SECTION("what waits for a later instant, which a wrong clock has made, is in nobody's way") {
+        auto const first = take_step(step_of(declare(definition("nightly"))));
+        auto const id = first.occurrence->id;
+        auto back = step_of(first.record);
+        back.occurrence = occurrence(t0 + 20s);
+        auto const what = GENERATE(0, 1, 2, 3);
+        CAPTURE(what);
+        if (what == 0) back.skip_if_unfinished = true;
+        if (what == 1) back.stop_latest = true;
+        if (what >= 2) { // but one that runs is
+            w.take(id, t0 + 30s);
+            (what == 2 ? back.skip_if_unfinished : back.stop_latest) = true;
+        }
+        auto const answer = take_step(back);
+        CHECK(answer.record.fired == (what == 2 ? 1 : 2));
+        CHECK(answer.record.skipped == (what == 2 ? 1 : 0));
+        CHECK(answer.cancelled == ax::task_id{});
+        CHECK(answer.asked_to_stop == (what == 3 ? id : ax::task_id{}));
+        CHECK(w.get(id).state == (what >= 2 ? task_state::dispatched : task_state::ready));
     }
     SECTION("an occurrence is created once even where the schedule was forgotten in between") {
         auto const id = take_step(step_of(declare(definition("nightly")))).occurrence->id;

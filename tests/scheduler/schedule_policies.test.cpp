@@ -348,6 +348,31 @@ TEST_CASE("a paused schedule creates nothing, also after a restart", "[scheduler
     CHECK(b.record().skipped == (catch_up ? 2 : 3));
 }
 
+TEST_CASE("resume catch_up: what came in the pause was missed, also by who was there",
+          "[scheduler][schedules][pause]") {
+    policy_bench b;
+    ax::schedule_options how;
+    std::vector<int> expected;
+    std::string reason;
+    auto const what = GENERATE(0, 1, 2, 3);
+    CAPTURE(what);
+    if (what == 0) how.misfire = ax::misfire::skip, expected = {1, 5}, reason = "missed: the policy is to skip";
+    if (what == 1) how.misfire = ax::misfire::within(29s), expected = {1, 5};
+    if (what == 2) how.misfire = ax::misfire::within(30s), expected = {1, 4, 5};
+    if (what == 3) how.misfire = ax::misfire::run_all(2), expected = {1, 3, 4, 5};
+    b.declare(how);
+    b.run_for(60s);
+    b->pause_schedule("s");
+    b.run_for(210s); // to 4:30, and it polls all the time
+    b->resume_schedule("s", ax::resume::catch_up);
+    auto const next = b->preview("s", 1);
+    b.run_for(30s);
+    CHECK(b.planned == b.minutes(expected));
+    CHECK(b.record().skipped == 5 - expected.size());
+    if (!reason.empty()) CHECK(b.record().last_skip == reason);
+    CHECK(next.at(0).nominal == b.minutes(expected).at(1));
+}
+
 TEST_CASE("a fixed delay that was paused goes on", "[scheduler][schedules][pause]") {
     policy_bench b;
     b->schedule("s", ax::after_each{60s}, probe);

@@ -244,6 +244,8 @@ TEST_CASE("a clock that is set back creates no occurrence twice and none early",
     b.run_for(4h); // to 5:30
     CHECK(b.planned == std::vector{start + 1h, start + 2h, start + 3h, start + 4h, start + 5h});
     CHECK(b.record().fired == 5);
+    CHECK(b.record().skipped == 2); // 2:00 and 3:00, met again
+    CHECK(b.record().last_skip == "it was there already");
     for (std::size_t i = 3; i != b.runs.size(); ++i) CHECK(b.runs[i] == b.planned[i]);
 }
 
@@ -280,6 +282,53 @@ TEST_CASE("a schedule whose cursor was carried far ahead by a wrong clock comes 
     b.run_for(3h);
     b.planned.erase(b.planned.begin() + 2);
     CHECK(b.planned == std::vector{start + 1h, start + 2h, start + 3h, start + 4h, start + 5h});
+}
+
+TEST_CASE("a fixed delay does not wait for an end that a wrong clock has written", "[scheduler][schedules][clock]") {
+    hosted_bench b;
+    std::vector<ax::time_point> runs;
+    b.tasks.on(probe, [&] { runs.push_back(b.clock.now()); });
+    auto const start = b.clock.now();
+    b.tasks.schedule("s", ax::after_each{1min}, probe);
+    b.poll();
+    b.clock.set(start + 24h * 365);
+    b.poll();
+    b.loop.drain(); // it ends in a year, and that is not stored yet
+    b.clock.set(start + 5min);
+    b.settle();
+    CHECK(b.tasks.schedules().at(0).next == start + 6min);
+    b.clock.advance(1min);
+    b.settle();
+    CHECK(runs == std::vector{start + 24h * 365, start + 6min});
+}
+
+TEST_CASE("a run that waits for the time of a wrong clock keeps none waiting, and comes when it is time",
+          "[scheduler][schedules][clock]") {
+    hosted_bench b;
+    std::vector<ax::time_point> planned;
+    b.tasks.on(probe, [&](ax::context& ctx) { planned.push_back(ctx.scheduled_at()); });
+    auto const start = b.clock.now();
+    bool const delay = GENERATE(false, true);
+    CAPTURE(delay);
+    if (delay)
+        b.tasks.schedule("s", ax::after_each{10min}, probe);
+    else
+        b.tasks.schedule("s", ax::every{10min}, probe);
+    b.poll();
+    b.clock.set(start + 40min);
+    b.poll(); // claimed, and not begun: the clock goes back first
+    b.clock.set(start + 5min);
+    b.settle();
+    for (int i = 0; i != 35; ++i) {
+        b.clock.advance(1min);
+        b.settle();
+    }
+    auto const record = b.tasks.schedules().at(0);
+    CHECK(planned == std::vector{start + 10min, start + 20min, start + 30min, start + 40min});
+    if (delay) return; // what came late is planned for the instant at which it was due
+    CHECK(record.fired == 4);
+    CHECK(record.skipped == 4); // 10, 20, 30 by the leap, and 40, met again
+    CHECK(record.last_skip == "it was there already");
 }
 
 TEST_CASE("schedules that cannot be are refused, and nothing is stored", "[scheduler][schedules]") {

@@ -205,6 +205,7 @@ using enum resume_policy;
 struct firing {
     time_point nominal; ///< its scheduled_at()
     time_point run_at;  ///< when its task is due: the nominal instant and the offset of the spread
+    std::string why;    ///< what plans it, and what is special about it, for people: see docs/schedules.md
 };
 
 namespace detail {

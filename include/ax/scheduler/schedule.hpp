@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,6 +35,16 @@ struct once {
 };
 
 namespace detail {
+
+/// A length of time for people, in the largest unit that it is a whole number of: `90 s`, `5 min`, `24 h`.
+inline std::string length_text(duration length) {
+    using namespace std::chrono;
+    auto const whole = [&](duration unit) { return length % unit == duration{0}; };
+    if (length == duration{0} || !whole(seconds{1})) return std::to_string(length.count()) + " ms";
+    if (whole(hours{1})) return std::to_string(length / hours{1}) + " h";
+    return whole(minutes{1}) ? std::to_string(length / minutes{1}) + " min"
+                             : std::to_string(length / seconds{1}) + " s";
+}
 
 /// How a schedule recurs: a plain value with a text form for the store.
 /// @tparam Cron  cron, as a name by which a unit without schedules does not pay for this code.
@@ -106,6 +117,21 @@ class basic_recurrence {
             }
         }
         throw error(errc::corrupt, "schedule \"" + std::string(spec) + "\"");
+    }
+
+    /// What recurs, for people: `cron "0 3 * * *" in Europe/Berlin`, `every 90 s`. A calendar in its text form, cut.
+    std::string in_words() const {
+        switch (kind_) {
+        case kind::calendar: {
+            auto const* single = instants_->single();
+            if (single == nullptr) return "calendar " + bounded_text(instants_->to_string(), 200);
+            return "cron \"" + single->text() + "\" in " + std::string(single->zone().name());
+        }
+        case kind::rate: return "every " + length_text(step_);
+        case kind::gap: return length_text(step_) + " after the end of each run";
+        case kind::single: return "once";
+        }
+        return {};
     }
 
     /// The zone in which a calendar is read; none for the other kinds.

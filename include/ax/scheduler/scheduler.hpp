@@ -357,13 +357,17 @@ class scheduler {
         return engine_.resume_schedule(name, how);
     }
 
-    /// The next occurrences of a schedule as they would be created if nothing changes, missed ones that are still to be
-    /// made up for included; at most `most`, which is at most 10,000. None where it is paused, over, or (a fixed delay)
-    /// waits for the end of a run; of a fixed delay only the next one is known. Errors: invalid_argument where there is
-    /// no such schedule. Complexity: O(schedules + most).
+    /// The next occurrences of a schedule as they would be created if nothing changes, each with its reason, missed
+    /// ones that are still to be made up for included; at most `most`, which is at most 10,000. None where it is
+    /// paused, over, or (a fixed delay) waits for the end of a run; of a fixed delay only the next one is known.
+    /// Errors: invalid_argument where there is no such schedule. Complexity: O(schedules + most).
     std::vector<later<firing>> preview(std::string_view name, std::size_t most = 10) const {
         return engine_.preview(name, most);
     }
+
+    /// Why preview() gives none, or fewer than were asked for: it is paused, waits for the end of a run, or ends. For
+    /// people. Errors: invalid_argument where there is no such schedule.
+    later<std::string> why_no_more(std::string_view name) const { return engine_.why_no_more(name); }
 
     /// Removes a schedule; tasks it has created stay. Returns whether there was one.
     bool unschedule(std::string_view name) { return engine_.forget(name); }

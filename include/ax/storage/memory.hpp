@@ -874,7 +874,11 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
         record.skipped += next.skipped;
         if (next.skipped > 0) record.last_skip = next.skip_reason;
         if (next.occurrence) {
-            auto const* const latest = tables_.find(record.last_task);
+            auto const* latest = tables_.find(record.last_task);
+            // One that waits for a later instant was made by a clock that was wrong, and is in nobody's way.
+            if (latest != nullptr && is_claimable(latest->task.state) &&
+                latest->task.scheduled_at > next.occurrence->scheduled_at)
+                latest = nullptr;
             if (next.skip_if_unfinished && latest != nullptr && !is_terminal(latest->task.state) &&
                 (latest->task.state != task_state::created || latest->task.in_workflow)) {
                 ++record.skipped;
@@ -882,8 +886,14 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
             } else {
                 make_way(next, latest, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
-                if (answer.occurrence->outcome == submit_outcome::inserted) ++record.fired;
-                if (!tables_.find(answer.occurrence->id)->task.set_aside) record.last_task = answer.occurrence->id;
+                if (answer.occurrence->outcome == submit_outcome::inserted) {
+                    ++record.fired;
+                } else {
+                    ++record.skipped;
+                    record.last_skip = "it was there already";
+                }
+                if (!is_terminal(answer.occurrence->state) && !tables_.find(answer.occurrence->id)->task.set_aside)
+                    record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
             }
         }

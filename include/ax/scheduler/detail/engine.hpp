@@ -242,6 +242,7 @@ class engine : public guest_desk {
     bool resume_schedule(std::string_view name, resume_policy how);
 
     std::vector<later<firing>> preview(std::string_view name, std::size_t most) const;
+    later<std::string> why_no_more(std::string_view name) const;
 
     insertion run_now(std::string_view name);
 
@@ -816,7 +817,7 @@ class engine : public guest_desk {
     }
 
     void place(schedule_record const& record) {
-        timetable_.put(record);
+        timetable_.put(record, times_.reached());
         if (record.next && !record.paused) plan_turn(*record.next); // a spread makes it look once in vain
         if (timetable_.any_gap()) nudge_pump_ = true;
     }

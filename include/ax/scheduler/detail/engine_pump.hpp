@@ -419,11 +419,17 @@ void engine<Storage, Clock, Attempt, Recurrence>::fill_gaps() {
     try {
         for (auto const& gap : gaps) {
             auto const last = store_.find(gap.last_task);
-            if (last && !is_terminal(last->state)) continue;
+            auto const now = times_.reached();
+            // What a wrong clock has written lies in the future, and is not waited for: a run that waits, or an end.
+            bool const ahead = last && is_claimable(last->state) && last->scheduled_at &&
+                               *last->scheduled_at > gap.how.after_end(now);
+            if (last && !is_terminal(last->state) && !ahead) continue;
             schedule_step step;
             step.name = gap.name;
             step.version = gap.version;
-            step.next = gap.how.after_end(last && last->finished ? *last->finished : times_.reached());
+            auto end = last && last->finished && !ahead ? (std::min)(*last->finished, now) : now;
+            if (gap.how.after_end(end) == gap.last_nominal) end = now; // it was met there already: not again
+            step.next = gap.how.after_end(end);
             schedule_answer answer;
             transact([&](writer& w) { answer = w.step(step, times_.reached()); });
             std::lock_guard const guard{mutex_};

@@ -37,7 +37,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::recover() {
     auto const clock = store_.note("clock");
     std::lock_guard const guard{mutex_};
     recovery_ = answer;
-    for (auto const& record : kept) timetable_.put(record);
+    for (auto const& record : kept) timetable_.put(record, times_.reached());
     timetable_.look_ahead(times_.reached());
     for (auto const& record : backfills) backfills_.put(record);
     for (auto const& one : latest) newest_ = (std::max)(newest_, one.id);

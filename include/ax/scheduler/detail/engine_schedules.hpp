@@ -154,14 +154,23 @@ auto engine<Storage, Clock, Attempt, Recurrence>::preview(std::string_view name,
     if (most > most_previewed)
         throw error(errc::invalid_argument, "preview of " + std::to_string(most) + " occurrences: at most " +
                                                 std::to_string(most_previewed) + " are given");
-    auto const record = find_schedule(name);
-    if (!record) throw error(errc::invalid_argument, "there is no schedule \"" + bounded_text(name, 200) + "\"");
+    auto const record = known_schedule(name);
     time_point since;
     {
         std::lock_guard const guard{mutex_};
-        since = watching_since_;
+        since = timetable_.watched_since(name, watching_since_);
     }
-    return next_firings<Recurrence>(*record, times_.reached(), since, most);
+    auto next = next_firings<Recurrence>(record, times_.reached(), since, most);
+    for (auto& one : next) // one that is there is not made again
+        if (auto const there = store_.occurrence(name, one.nominal))
+            one.why += "; there already: task " + std::to_string(to_number(there->id)) +
+                       (there->set_aside ? ", set aside" : ", " + std::string(to_string(there->state)));
+    return next;
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+auto engine<Storage, Clock, Attempt, Recurrence>::why_no_more(std::string_view name) const -> later<std::string> {
+    return detail::why_no_more<Recurrence>(known_schedule(name));
 }
 
 } // namespace ax::detail

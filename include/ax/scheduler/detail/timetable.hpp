@@ -124,11 +124,12 @@ class timetable {
         std::string name;
         std::uint64_t version = 0;
         task_id last_task{};
+        std::optional<time_point> last_nominal;
         Recurrence how;
     };
 
-    /// Enters a schedule, or replaces what is known of it.
-    void put(schedule_record const& record) {
+    /// Enters a schedule, or replaces what is known of it. What came due while it was paused was missed.
+    void put(schedule_record const& record, time_point now) {
         auto const known = places_.find(record.name);
         auto const place = known != places_.end() ? known->second : ++last_place_;
         if (known == places_.end()) places_.emplace(record.name, place);
@@ -142,6 +143,7 @@ class timetable {
             } catch (error const&) { // kept in the store, for the version that can read it
             }
         }
+        if (p.record.paused && !record.paused) p.resumed = now;
         p.record = record;
         arm(place, p);
     }
@@ -163,6 +165,12 @@ class timetable {
         auto const& p = entries_.at(known->second);
         if (p.means) use(p.record, *p.means);
         return p.means.has_value();
+    }
+
+    /// Since when a schedule is watched without a break, where others are since `others`.
+    time_point watched_since(std::string_view name, time_point others) const {
+        auto const known = places_.find(name);
+        return known == places_.end() ? others : entries_.at(known->second).watched_since(others);
     }
 
     void turn(time_point now) {
@@ -193,7 +201,7 @@ class timetable {
             if (found == entries_.end() || !found->second.means || found->second.record.paused) continue;
             auto& p = found->second;
             if (p.record.next && p.due_at() <= now)
-                add_steps(steps, p, now, watching_since);
+                add_steps(steps, p, now, p.watched_since(watching_since));
             else if (auto const nearer = p.nearer(now))
                 steps.push_back(step_back(p, *nearer));
             else if (p.record.next)
@@ -229,7 +237,7 @@ class timetable {
         if (!std::exchange(look_at_gaps_, false)) return waiting;
         for (auto const& [place, p] : entries_)
             if (p.waits_for_end())
-                waiting.push_back({p.record.name, p.record.version, p.record.last_task, p.means->how});
+                waiting.push_back({p.record.name, p.record.version, p.record.last_task, p.record.last_nominal, p.means->how});
         return waiting;
     }
 
@@ -238,6 +246,7 @@ class timetable {
         wheel_ = timing_wheel<place_number>{now};
         for (auto& [place, p] : entries_) {
             p.timer = {};
+            p.resumed = (time_point::min)();
             arm(place, p);
         }
         look_ahead(now);
@@ -255,8 +264,11 @@ class timetable {
         schedule_record record;
         std::optional<meaning> means; ///< none where a stored text does not parse: it never fires
         timer_handle timer{};
-        bool more_to_make_up = false; ///< the latest plan was cut: what is on time comes behind the rest of it
+        time_point resumed = (time_point::min)(); ///< here: what came due before was not waited for
+        bool more_to_make_up = false;             ///< the latest plan was cut: what is on time comes behind the rest of it
 
+        /// Since when, where others are watched since `others`. A clock that was set back behind it forgets it.
+        time_point watched_since(time_point others) const { return (std::max)(others, resumed); }
         time_point due_at() const { return saturating_add(*record.next, means->offset); }
         std::optional<time_point> nearer(time_point now) const { return means->how.nearer(record.next, now); }
         bool waits_for_end() const { return means && means->how.waits_for_end() && !record.next; }

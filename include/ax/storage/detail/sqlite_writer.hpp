@@ -473,14 +473,20 @@ class sqlite_writer {
         record.skipped += next.skipped;
         if (next.skipped > 0) record.last_skip = next.skip_reason;
         if (next.occurrence) {
-            if (next.skip_if_unfinished && is_unfinished(record.last_task)) {
+            if (next.skip_if_unfinished && is_unfinished(record.last_task, next.occurrence->scheduled_at)) {
                 ++record.skipped;
                 record.last_skip = "the one before has not ended";
             } else {
                 make_way(next, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
-                if (answer.occurrence->outcome == submit_outcome::inserted) ++record.fired;
-                if (!is_aside(*answer.occurrence)) record.last_task = answer.occurrence->id;
+                if (answer.occurrence->outcome == submit_outcome::inserted) {
+                    ++record.fired;
+                } else {
+                    ++record.skipped;
+                    record.last_skip = "it was there already";
+                }
+                if (!is_terminal(answer.occurrence->state) && !is_aside(*answer.occurrence))
+                    record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
             }
         }
@@ -1225,6 +1231,7 @@ class sqlite_writer {
         if (latest->state == task_state::created && (latest->flags & flag_head) == 0) return;
         if (!next.stop_latest && (latest->gate & gate_blocked) == 0) return;
         auto const& occurrence = *next.occurrence;
+        if (!is_unfinished(id, occurrence.scheduled_at)) return;
         if (occurrence.scheduled_at) {
             sqlite_run query(sql_, sqlite_sql::occurrence_holder, {occurrence.schedule, occurrence.scheduled_at});
             if (query.next()) return;
@@ -1240,10 +1247,13 @@ class sqlite_writer {
         answer.record.last_skip = "a later one took its place";
     }
 
-    bool is_unfinished(task_id id) {
+    /// Whether a task keeps the occurrence at `nominal` waiting: not one that has ended, nor one that waits for a later
+    /// instant, which a clock that was wrong has made.
+    bool is_unfinished(task_id id, std::optional<time_point> nominal) {
         sqlite_run query(sql_, sqlite_sql::task_state, {id});
         if (!query.next()) return false;
         auto const state = query.as<task_state>(0);
+        if (is_claimable(state) && query.maybe_time(1) > nominal) return false;
         if (state == task_state::created) return store_.node(id).has_value(); // a workflow that goes on
         return !is_terminal(state);
     }
