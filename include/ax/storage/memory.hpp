@@ -886,14 +886,14 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
             } else {
                 make_way(next, latest, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
+                bool const aside = tables_.find(answer.occurrence->id)->task.set_aside;
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
-                } else {
+                } else if (!aside) {
                     ++record.skipped;
                     record.last_skip = "it was there already";
                 }
-                if (!is_terminal(answer.occurrence->state) && !tables_.find(answer.occurrence->id)->task.set_aside)
-                    record.last_task = answer.occurrence->id;
+                if (!is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
             }
         }

@@ -479,14 +479,14 @@ class sqlite_writer {
             } else {
                 make_way(next, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
+                bool const aside = is_aside(*answer.occurrence);
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
-                } else {
+                } else if (!aside) {
                     ++record.skipped;
                     record.last_skip = "it was there already";
                 }
-                if (!is_terminal(answer.occurrence->state) && !is_aside(*answer.occurrence))
-                    record.last_task = answer.occurrence->id;
+                if (!is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
             }
         }
