@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A month of a shop's tasks in a bad world, within seconds: the process crashes, commits fail or lose their replies, clocks
-// jump. test_your_tasks [SEED] [MONTHS] says what it found; a seed that fails is run again with the same end.
+// A month of a shop's tasks in a bad world, within seconds: the process crashes, commits fail or lose their replies,
+// clocks jump. test_your_tasks [SEED] [MONTHS] says what it found; a seed that fails is run again with the same end.
 #include <ax/testing/simulation.hpp>
 
 #include <chrono>
@@ -31,12 +31,14 @@ bool month(std::uint64_t seed) {
     int reports = 0;
 
     sim.at_start([&](auto& tasks) { // the same lines as in main()
-        tasks.on(charge, [&](order const& o, ax::context& ctx) {
-            sim.work(2s);
-            if (sim.by_chance(0.1)) throw std::runtime_error("the card company does not answer");
-            charged.insert(o.number); // by its number: to charge it twice is to charge it once
-            ctx.submit(ship, o, {.key = "ship-" + std::to_string(o.number)});
-        }, {.retry = ax::retry::fixed(10min).attempts(50)});
+        tasks.on(charge,
+                 [&](order const& o, ax::context& ctx) {
+                     sim.work(2s);
+                     if (sim.by_chance(0.1)) throw std::runtime_error("the card company does not answer");
+                     charged.insert(o.number); // by its number: to charge it twice is to charge it once
+                     ctx.submit(ship, o, {.key = "ship-" + std::to_string(o.number)});
+                 },
+                 {.retry = ax::retry::fixed(10min).attempts(50)});
         tasks.on(ship, [&](order const& o) {
             if (!charged.contains(o.number)) sim.judge().fault("order " + std::to_string(o.number) + " went unpaid");
             shipped.insert(o.number);
@@ -46,8 +48,8 @@ bool month(std::uint64_t seed) {
     });
     sim.each(1h, [&](auto& tasks) {
         int const number = placed + 1;
-        tasks.submit(charge, {number}, {.key = "charge-" + std::to_string(number)}); // where it throws, it is asked again
-        placed = number;
+        tasks.submit(charge, {number}, {.key = "charge-" + std::to_string(number)});
+        placed = number; // where the submit has thrown, the same one is asked again
     });
 
     sim.run_for(24h * 30);

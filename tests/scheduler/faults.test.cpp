@@ -49,9 +49,11 @@ TEST_CASE("an outcome that was stored though its reply was lost is reported, and
     int runs = 0;
     std::vector<ax::event_kind> events;
     std::vector<attempt_outcome> outcomes;
-    b->on(probe, [&](ax::context&) {
-        if (++runs == 1) throw std::runtime_error("the first time");
-    }, {.retry = ax::retry::fixed(1s).attempts(3)});
+    b->on(probe,
+          [&](ax::context&) {
+              if (++runs == 1) throw std::runtime_error("the first time");
+          },
+          {.retry = ax::retry::fixed(1s).attempts(3)});
     b->observe([&](ax::event const& e) {
         if (e.kind != ax::event_kind::reported && e.kind != ax::event_kind::refused) return;
         events.push_back(e.kind);

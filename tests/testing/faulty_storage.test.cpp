@@ -59,15 +59,13 @@ TEST_CASE("faulty_storage: each fault does what it says", "[testing]") {
         std::size_t written;
         bool alive;
     };
-    auto const each = GENERATE(expected{fault::none, std::nullopt, 1, true}, //
-                               expected{fault::busy, ax::errc::unavailable, 0, true},
-                               expected{fault::full, ax::errc::disk_full, 0, true},
-                               expected{fault::lost_request, ax::errc::outcome_unknown, 0, true},
-                               expected{fault::lost_reply, ax::errc::outcome_unknown, 1, true},
-                               expected{fault::redone, std::nullopt, 1, true},
-                               expected{fault::late, std::nullopt, 1, true},
-                               expected{fault::crash_before, ax::errc::unavailable, 0, false},
-                               expected{fault::crash_after, ax::errc::unavailable, 1, false});
+    auto const each = GENERATE(
+        expected{fault::none, std::nullopt, 1, true}, //
+        expected{fault::busy, ax::errc::unavailable, 0, true}, expected{fault::full, ax::errc::disk_full, 0, true},
+        expected{fault::lost_request, ax::errc::outcome_unknown, 0, true},
+        expected{fault::lost_reply, ax::errc::outcome_unknown, 1, true}, expected{fault::redone, std::nullopt, 1, true},
+        expected{fault::late, std::nullopt, 1, true}, expected{fault::crash_before, ax::errc::unavailable, 0, false},
+        expected{fault::crash_after, ax::errc::unavailable, 1, false});
     std::string const call = GENERATE("commit", "insert"); // a verb in the transaction, or the commit
     CAPTURE(to_string(each.what), call);
     store_type store{ax::memory_storage{}};

@@ -34,7 +34,9 @@ ax::event event_of(event_kind kind, std::uint64_t fence, ax::duration lateness =
     return e;
 }
 
-bool has(history const& judge, std::string const& text) { return judge.report().find("fault: " + text) != std::string::npos; }
+bool has(history const& judge, std::string const& text) {
+    return judge.report().find("fault: " + text) != std::string::npos;
+}
 
 /// A store whose rows a test changes behind everybody's back.
 class forged_store {

@@ -37,10 +37,9 @@ struct host_connection_of<Storage> {
 ///     ax::testing::faulty_storage store{ax::memory_storage{}, ax::testing::fault_plan{42}.rate(fault::busy, 0.1)};
 ///     ax::scheduler tasks{store};        // a copy: all copies are the same store
 ///
-/// It also stands for what outlives a process. A crash, or cut(), ends the life of all copies made so far: each of their
-/// calls fails from then on, with error unavailable, and nothing is written. another_life() gives a copy for the process
-/// that comes next.
-/// Threads: safe, as the storage is; set the plan and the hooks while nothing else uses it.
+/// It also stands for what outlives a process. A crash, or cut(), ends the life of all copies made so far: each of
+/// their calls fails from then on, with error unavailable, and nothing is written. another_life() gives a copy for the
+/// process that comes next. Threads: safe, as the storage is; set the plan and the hooks while nothing else uses it.
 template <storage Storage>
 class faulty_storage : public detail::host_connection_of<Storage> {
     struct core {
@@ -102,8 +101,7 @@ class faulty_storage : public detail::host_connection_of<Storage> {
         bool compact() { return pass("compact").compact(); }
         void note(std::string_view name, std::string_view text) { pass("note").note(name, text); }
         void repair(std::span<finding> found, time_point now, alarms& due) { pass("repair").repair(found, now, due); }
-        alarms limit_type(type_number type, limit const& how, std::vector<resource_need> const& needs,
-                          time_point now) {
+        alarms limit_type(type_number type, limit const& how, std::vector<resource_need> const& needs, time_point now) {
             return pass("limit_type").limit_type(type, how, needs, now);
         }
         alarms limit_tag(std::string_view tag, limit const& how, time_point now) {
@@ -203,8 +201,7 @@ class faulty_storage : public detail::host_connection_of<Storage> {
     std::optional<task_record> occurrence(std::string_view schedule, time_point nominal) const {
         return read("occurrence").occurrence(schedule, nominal);
     }
-    std::vector<task_record> aside(std::string_view schedule, time_point from, time_point to,
-                                   std::size_t limit) const {
+    std::vector<task_record> aside(std::string_view schedule, time_point from, time_point to, std::size_t limit) const {
         return read("aside").aside(schedule, from, to, limit);
     }
     std::vector<backfill_record> backfills() const { return read("backfills").backfills(); }

@@ -135,8 +135,7 @@ class history {
         for (auto const& row : all_of(store, now, std::nullopt)) {
             auto const name = "task " + std::to_string(to_number(row.id));
             if (is_active(row.state)) fault(name + " is still in flight");
-            bool const kept_back =
-                row.blocked || row.held || row.paused || row.set_aside || paused.contains(row.type);
+            bool const kept_back = row.blocked || row.held || row.paused || row.set_aside || paused.contains(row.type);
             if (is_claimable(row.state) && !kept_back && row.run_at <= now - slack.value())
                 fault(name + " is due and has not run");
             if (row.state == task_state::created && row.in_workflow) judge_workflow(store, row);
@@ -149,8 +148,8 @@ class history {
         finish(store, now, duration{0});
         for (auto const& row : all_of(store, now, std::nullopt))
             if (!is_terminal(row.state))
-                fault("task " + std::to_string(to_number(row.id)) + " has not ended: " +
-                      std::string(to_string(row.state)) + (row.blocked ? ", blocked" : "") +
+                fault("task " + std::to_string(to_number(row.id)) +
+                      " has not ended: " + std::string(to_string(row.state)) + (row.blocked ? ", blocked" : "") +
                       (row.held ? ", held" : "") + (row.waits_for != limit_number{} ? ", waits for a limit" : ""));
     }
 
@@ -285,7 +284,7 @@ class history {
         fault("workflow " + std::to_string(to_number(row.id)) + " has not ended, and all of its tasks have");
     }
 
-    std::vector<std::pair<std::size_t, time_point>> peaks_; ///< what the clock showed when it was set, and after which event
+    std::vector<std::pair<std::size_t, time_point>> peaks_; ///< behind which event, and from when, the clock was set
     std::map<std::string, std::size_t> type_limits_;
     std::map<std::string, std::size_t> tag_limits_;
     std::map<task_id, known_task> tasks_;

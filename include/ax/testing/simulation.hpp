@@ -193,9 +193,7 @@ class simulation {
 
     /// A number below `below`, out of the seed: for what a test decides by chance.
     std::uint64_t draw(std::uint64_t below) { return random_() % below; }
-    bool by_chance(double share) {
-        return share > 0 && static_cast<double>(random_() >> 11U) * 0x1p-53 < share;
-    }
+    bool by_chance(double share) { return share > 0 && static_cast<double>(random_() >> 11U) * 0x1p-53 < share; }
 
     std::size_t starts() const noexcept { return starts_; } ///< of processes
     std::size_t steps() const noexcept { return steps_; }
@@ -230,7 +228,9 @@ class simulation {
     duration next_of(duration mean) {
         return clock_.steady() + mean / 2 + duration{static_cast<std::int64_t>(draw(to_count(mean)))};
     }
-    static std::uint64_t to_count(duration d) { return static_cast<std::uint64_t>((std::max)(d.count(), duration::rep{1})); }
+    static std::uint64_t to_count(duration d) {
+        return static_cast<std::uint64_t>((std::max)(d.count(), duration::rep{1}));
+    }
 
     void step(duration end) {
         ++steps_;

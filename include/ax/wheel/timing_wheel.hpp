@@ -217,8 +217,8 @@ class timing_wheel {
         return earliest ? std::optional(to_time(*earliest)) : std::nullopt;
     }
 
-    /// The earliest instant at which advance() fires something: next_expiry(), but not before position(), since advance()
-    /// does nothing with an earlier one. The same costs.
+    /// The earliest instant at which advance() fires something: next_expiry(), but not before position(), since
+    /// advance() does nothing with an earlier one. The same costs.
     std::optional<time_point> next_advance() const noexcept {
         auto const next = next_expiry();
         return next ? std::optional((std::max)(*next, position())) : next;

@@ -986,7 +986,8 @@ class engine : public guest_desk {
 
     bool pump_has_work(time_point now) const {
         return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
-               (must_relearn_ && recovered_) || (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
+               (must_relearn_ && recovered_) || (backfills_.wants_look() && !stopping_) ||
+               (next_deadline_ && *next_deadline_ <= now) ||
                (!stopping_ && (must_look_ || window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 

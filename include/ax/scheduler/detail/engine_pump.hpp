@@ -130,7 +130,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::read_back(batch& b) {
             one.additions = {};
         }
     }
-    auto const sent = std::stable_partition(b.ended.begin(), b.ended.end(), [](auto const& one) { return !one.stored; });
+    auto const sent =
+        std::stable_partition(b.ended.begin(), b.ended.end(), [](auto const& one) { return !one.stored; });
     b.sent = static_cast<std::size_t>(sent - b.ended.begin());
 }
 
