@@ -106,7 +106,10 @@ class simulation {
         });
         store_.on_acknowledged([this](std::span<insertion const> answers) { judge_.acknowledged(answers); });
     }
-    ~simulation() { bury(); }
+    ~simulation() {
+        on_event_ = nullptr; // what it writes to may be gone already
+        bury();
+    }
     simulation(simulation const&) = delete;
     simulation& operator=(simulation const&) = delete;
 
