@@ -64,7 +64,9 @@ struct world {
     double clock_jump = 0.001;   ///< share of steps at which a clock does something
     double late_poll = 0.01;     ///< share of sleeps that last up to an hour too long
     time_span longest_sleep = std::chrono::minutes{10}; ///< the host polls at least so often
-    options settings = {};                              ///< of the scheduler; the seed is the simulation's
+    /// Of the scheduler; the seed is the simulation's. Nothing is pruned: the judge compares all that ever was, and a
+    /// clock that stays wrong for an hour would age it.
+    options settings = {.retention = {.age = forever, .dead_age = forever}};
 
     /// One in which nothing goes wrong.
     static world calm(std::uint64_t seed = 1) {
