@@ -630,7 +630,7 @@ class workflow_life {
         }
         auto& whole = workflows_.at(rows_[at].workflow);
         whole.stopping = false;
-        if (rows_[whole.head].state == task_state::succeeded && scope == ax::rerun_scope::all) {
+        if (rows_[whole.head].state == task_state::succeeded) {
             auto head = rows_[whole.head];
             rows_[whole.head].latest = false;
             ++head.generation;

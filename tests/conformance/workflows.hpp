@@ -135,6 +135,12 @@ void workflows() {
         CHECK(record.last_ended == w.id("d"));
         CHECK(w.store.counts().size() == 2); // four succeeded probes, one succeeded workflow
     }
+    SECTION("a workflow has begun with the first attempt of one of its tasks, whatever came of it") {
+        w.add_graph({w.node("a"), w.node("b", {0})});
+        CHECK_FALSE(w.store.workflow(w.head)->started);
+        w.run("a", attempt_outcome::failed, t0 + 1s);
+        CHECK(w.store.workflow(w.head)->started == t0 + 1s);
+    }
     SECTION("a parent that stands behind its child in the list is a parent like any other") {
         w.add_graph({w.node("last", {1}), w.node("first")});
         CHECK(w.at("first") == task_state::ready);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "ax/scheduler/workflow.hpp"
+#include "ax/scheduler/workflow_export.hpp"
 
 #include "scheduler/support.hpp"
 
@@ -496,6 +497,68 @@ TEST_CASE("the critical path is the chain that the end has waited for", "[schedu
     CHECK(path.front().id == b.member(id, "a"));
     CHECK(path.back().id == b.member(id, "z"));
     CHECK(b->critical_path(task_id{99}).empty());
+}
+
+TEST_CASE("the critical path leaves out what nobody waited for", "[scheduler][workflow]") {
+    loom b;
+    workflow w{"w"};
+    auto const late = w.add(shipping, {1, "late"}, {.name = "late"});
+    auto const first = w.add(probe, {}, {.name = "first", .after = {late}, .when = ax::trigger_rule::always});
+    b.add(w, "last", {first});
+    b->on(probe, [] {});
+    b->pause(shipping);
+    auto const id = b->submit(w).id;
+    b.run_for(1s);
+    b->resume(shipping);
+    b.run_for(1s);
+    REQUIRE(b.state(id) == task_state::succeeded);
+    CHECK(b->critical_path(id).size() == 2); // "late" ended after "last" has
+    auto const members = b->workflow_tasks(id);
+    auto const whole = b->find_workflow(id);
+    CHECK(ax::critical_path_of(*whole, members).size() == 2);
+}
+
+TEST_CASE("a fixed delay goes on wherever its workflow has come to an end", "[scheduler][workflow]") {
+    loom b;
+    workflow w{"w"};
+    auto const look = [&] { // as the threads of a started scheduler do each second
+        b.clock.advance(6s);
+        b.poll();
+        b.poll();
+    };
+    SECTION("by a task outside that it waits for") {
+        b->on(probe, [] {});
+        w.wait_for(ax::task_with_key("k"));
+        b->schedule("s", ax::after_each{1h}, w);
+        b.run_for(1h + 1min);
+        b->submit(probe, {}, {.key = "k"});
+    }
+    SECTION("by the limit of a wait") {
+        w.wait_for(ax::task_with_key("never"), {.within = 1min});
+        b->schedule("s", ax::after_each{1h}, w);
+        b.run_for(1h + 2min);
+    }
+    SECTION("by a cancel of its last task") {
+        w.add(probe); // nobody has a handler for it
+        b->schedule("s", ax::after_each{1h}, w);
+        b.run_for(1h + 1min);
+        auto const left = b->list({.type = "probe"});
+        REQUIRE(left.size() == 1);
+        b->cancel(left.front().id);
+    }
+    b.poll();
+    look();
+    REQUIRE(b->schedules().at(0).fired == 1);
+    CHECK(b->schedules().at(0).next);
+}
+
+TEST_CASE("a run by hand of a workflow that waits for the same period of another is refused", "[scheduler][workflow]") {
+    loom b;
+    workflow w{"w"};
+    w.wait_for(ax::occurrence_of("rates"));
+    b->schedule("sums", ax::every{1h}, w);
+    CHECK(failure_of([&] { b->run_now("sums"); }) == invalid);
+    CHECK(b->list({}).empty());
 }
 
 TEST_CASE("explain says for whom a task of a workflow waits", "[scheduler][workflow][explain]") {

@@ -44,9 +44,11 @@ inline std::vector<task_id> critical_path_of(workflow_record const& whole, std::
     while (at != by_id.end() && path.size() != members.size()) {
         path.push_back(at->second->id);
         auto latest = by_id.end();
+        auto const begun = at->second->started ? at->second->started : at->second->finished;
         for (auto const id : at->second->parents) {
             auto const parent = by_id.find(to_number(id));
             if (parent == by_id.end() || !parent->second->finished) continue;
+            if (begun && *parent->second->finished > *begun) continue; // it was not waited for
             if (latest == by_id.end() || *parent->second->finished > *latest->second->finished) latest = parent;
         }
         at = latest;

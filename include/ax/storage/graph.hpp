@@ -74,7 +74,7 @@ struct workflow_record {
     std::size_t skipped = 0;
     std::size_t upstream_failed = 0;
     time_point created{};
-    std::optional<time_point> started;  ///< of the first attempt that has ended
+    std::optional<time_point> started;  ///< of the first attempt, once an attempt has ended
     std::optional<time_point> finished; ///< of the head
     task_id last_ended{};               ///< the member that ended last
 

@@ -49,6 +49,13 @@ auto engine<Storage, Clock, Attempt, Recurrence>::run_now(std::string_view name)
         means.stand_in_line(record, task, false);
         means.add_tag(task, run_now_tag);
         complete(task, now);
+        if (task.workflow)
+            for (auto const& member : task.workflow->members)
+                if (member.until && !member.until->schedule.empty() && member.until->scheduled_at == nominal)
+                    throw error(errc::invalid_argument,
+                                "run_now of schedule \"" + bounded_text(name, 80) + "\": its task \"" +
+                                    bounded_text(member.name, 80) + "\" waits for the same period of schedule \"" +
+                                    bounded_text(member.until->schedule, 80) + "\", which has none at this instant");
         insertion answer;
         alarms due;
         transact([&](writer& w) {

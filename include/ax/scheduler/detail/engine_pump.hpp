@@ -237,6 +237,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply(batch& b, std::vector<pe
             asked = std::move(b.expired.asked_to_stop);
             if (!b.expired.dead.empty()) backfills_.wake();
             backfills_.sweep(times_.steady());
+            timetable_.sweep(times_.steady());
             next_deadline_ = b.expired.next;
         }
         for (auto const& answer : b.stepped) {

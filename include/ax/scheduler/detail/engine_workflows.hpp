@@ -264,8 +264,10 @@ auto engine<Storage, Clock, Attempt, Recurrence>::critical_path(task_id id) cons
     auto at = whole ? find(whole->last_ended) : std::nullopt;
     while (at && at->in_workflow) {
         std::optional<task_view> latest;
+        auto const begun = at->started ? at->started : at->finished; // what ended later was not waited for
         for (auto const& parent : store_.parents(at->id))
-            if (auto one = find(parent.id); one && one->finished && (!latest || *one->finished > *latest->finished))
+            if (auto one = find(parent.id); one && one->finished && (!begun || *one->finished <= *begun) &&
+                                            (!latest || *one->finished > *latest->finished))
                 latest = std::move(one);
         path.push_back(std::move(*at));
         at = std::move(latest);

@@ -226,6 +226,13 @@ class timetable {
     /// A run of a schedule has ended.
     void run_ended() { look_at_gaps_ = true; }
 
+    /// A run may have ended where nobody tells: by a wait of its workflow, or by another program on the same store.
+    void sweep(duration steady) {
+        if (steady - swept_ < duration{5'000} && steady >= swept_) return;
+        swept_ = steady;
+        run_ended();
+    }
+
     /// A task has ended that may be what a fixed delay waits for.
     void run_ended(task_id id) {
         for (auto const& [place, p] : entries_)
@@ -237,7 +244,8 @@ class timetable {
         if (!std::exchange(look_at_gaps_, false)) return waiting;
         for (auto const& [place, p] : entries_)
             if (p.waits_for_end())
-                waiting.push_back({p.record.name, p.record.version, p.record.last_task, p.record.last_nominal, p.means->how});
+                waiting.push_back(
+                    {p.record.name, p.record.version, p.record.last_task, p.record.last_nominal, p.means->how});
         return waiting;
     }
 
@@ -265,7 +273,7 @@ class timetable {
         std::optional<meaning> means; ///< none where a stored text does not parse: it never fires
         timer_handle timer{};
         time_point resumed = (time_point::min)(); ///< here: what came due before was not waited for
-        bool more_to_make_up = false;             ///< the latest plan was cut: what is on time comes behind the rest of it
+        bool more_to_make_up = false; ///< the latest plan was cut: what is on time comes behind the rest of it
 
         /// Since when, where others are watched since `others`. A clock that was set back behind it forgets it.
         time_point watched_since(time_point others) const { return (std::max)(others, resumed); }
@@ -335,6 +343,7 @@ class timetable {
     std::vector<place_number> due_;
     std::uint64_t last_place_ = 0;
     bool look_at_gaps_ = true;
+    duration swept_{0};
 };
 
 } // namespace ax::detail

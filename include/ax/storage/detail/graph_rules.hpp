@@ -137,8 +137,9 @@ class graph_rules {
     explicit graph_rules(Store& store) noexcept : store_(store) {}
 
     /// A member, or a task that a member waits for, has changed its state. To be told of each change but the insertion.
+    /// @param started  Of its first attempt, if any.
     void changed(task_id id, task_state from, task_state to, std::optional<ax::time_point> const& started = {}) {
-        queue_.push_back({id, from, to, is_terminal(to) ? started : std::nullopt});
+        queue_.push_back({id, from, to, started});
     }
 
     /// Does all that follows from what was told. To be called at the end of each verb.
@@ -327,8 +328,7 @@ class graph_rules {
         for (auto const& each : dropped) let_go_of(each);
         auto& whole = to_change(first->workflow);
         whole.stopping = false;
-        if (auto const head = store_.node(whole.head);
-            head && head->state == task_state::succeeded && scope == rerun_scope::all) {
+        if (auto const head = store_.node(whole.head); head && head->state == task_state::succeeded) {
             graph_row row = *head;
             ++row.generation;
             whole.head = store_.copy(head->id, now);

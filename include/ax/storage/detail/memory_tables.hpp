@@ -150,7 +150,7 @@ class memory_tables {
         auto const before = row.task.state;
         modify(row.task);
         if (before != row.task.state && (row.task.in_workflow || graphs_.is_watched(row.task.id)))
-            state_changes_.push_back({row.task.id, before, row.task.state, row.task.started});
+            state_changes_.push_back({row.task.id, before, row.task.state, row.task.first_started});
         if (row.task.key_released != released) move_key(row.task);
         link(row);
     }

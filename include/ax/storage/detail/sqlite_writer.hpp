@@ -735,7 +735,7 @@ class sqlite_writer {
         else
             session_.counts().move(task.lane, task.counted, task.state);
         if ((task.flags & (flag_member | flag_watched)) != 0 && task.counted != task.state)
-            graph_.changed(task.id, task.counted, task.state, task.started);
+            graph_.changed(task.id, task.counted, task.state, task.first_started);
         task.counted = task.state;
     }
 
