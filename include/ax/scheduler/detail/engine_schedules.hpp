@@ -108,7 +108,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::resume_schedule(std::string_vi
         step.paused = false;
         schedule_meaning<Recurrence> const means{record};
         auto const until = saturating_add(times_.reached(), -means.offset);
-        if (auto const nearer = means.how.nearer(record.next, times_.reached())) {
+        if (auto const nearer = means.nearer(record, times_.reached())) {
             step.next = *nearer; // a wrong clock had carried it away
         } else if (how == resume_policy::from_now && record.next && *record.next <= until) {
             auto const last = means.how.latest(*record.next, until).nominal;
