@@ -1149,6 +1149,7 @@ class engine : public guest_desk {
 
     std::mutex recover_mutex_;
     std::mutex pause_mutex_;          ///< one pause(), resume(), on(), set_resource() or declare_all() at a time
+    std::mutex schedules_mutex_;      ///< one of them is declared, removed or changed at a time; behind pause_mutex_
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
