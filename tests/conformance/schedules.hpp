@@ -190,7 +190,7 @@ void schedules() {
     }
     SECTION("an occurrence is created once for ever, whatever happens to the cursor") {
         auto const first = declare(definition("nightly"));
-        auto const id = take_step(step_of(first)).occurrence->id;
+        auto const id = take_step(step_of(first), t0 + 30s).occurrence->id;
         w.finish(w.take(id, t0 + 30s), attempt_outcome::succeeded, t0 + 31s);
         auto back = definition("nightly");
         back.spec = "every 15s"; // its cursor goes back with it
@@ -206,6 +206,22 @@ void schedules() {
         CHECK(answer.record.last_task == id);
         CHECK(answer.record.next == t0 + 60s);
         CHECK(answer.due.empty());
+    }
+    SECTION("one that was made ahead of its instant is met, and is no skip, though the one before has not ended") {
+        auto const first = take_step(step_of(declare(definition("nightly"))));
+        auto step = step_of(first.record);
+        auto ahead = *step.occurrence;
+        ahead.set_aside = GENERATE(false, true);
+        auto const id = w.insert({ahead}).front().id;
+        bool const busy = GENERATE(false, true);
+        if (!busy) w.cancel(first.occurrence->id);
+        step.skip_if_unfinished = true;
+        auto const answer = take_step(step, t0 + 60s);
+        REQUIRE(answer.occurrence.has_value());
+        CHECK(answer.occurrence->id == id);
+        CHECK(answer.record.fired == 1);
+        CHECK(answer.record.skipped == 0);
+        CHECK(answer.record.last_task == (busy || ahead.set_aside ? first.occurrence->id : id));
     }
     SECTION("an occurrence that is met again is the latest task only where it has not ended") {
         auto const first = take_step(step_of(declare(definition("nightly"))));

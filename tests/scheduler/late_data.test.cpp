@@ -213,3 +213,27 @@ TEST_CASE("late data: a missed period is set aside though it was never made, and
     b.run_for(0s);
     CHECK(b.ran.back() == 4);
 }
+
+TEST_CASE("late data: what is set aside or released ahead of its instant is no skip", "[scheduler][late_data]") {
+    hosted_bench b;
+    std::vector<ax::time_point> ran;
+    b.tasks.on(probe, [&](ax::context& ctx) { ran.push_back(ctx.scheduled_at()); });
+    auto const start = b.clock.now();
+    b.tasks.schedule("s", ax::every{60s}, probe);
+    b.poll();
+    CHECK(b.tasks.mark_catch_up("s", start + 120s) == period_outcome::done);
+    bool const released = GENERATE(false, true);
+    bool const busy = GENERATE(false, true); // the one before has not ended when it comes
+    CAPTURE(released, busy);
+    if (released) CHECK(b.tasks.release("s", start + 120s) == period_outcome::done);
+    b.pass(60s);
+    if (!busy) b.settle();
+    b.pass(60s);
+    b.settle();
+    b.pass(60s);
+    b.settle();
+    CHECK(b.tasks.schedules().at(0).fired == 2);
+    CHECK(b.tasks.schedules().at(0).skipped == 0);
+    CHECK(b.tasks.schedules().at(0).last_skip.empty());
+    CHECK(ran.size() == (released ? 3 : 2));
+}

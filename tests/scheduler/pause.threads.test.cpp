@@ -54,6 +54,38 @@ TEST_CASE("a pause that is overtaken by a resume, or the other way round, leaves
     CHECK(runs == 1);
 }
 
+TEST_CASE("a schedule that is declared while one of its name is removed fires", "[scheduler][schedules][threads]") {
+    bench b;
+    int runs = 0;
+    b->on(probe, [&] { ++runs; });
+    b->schedule("s", ax::every{60s}, probe);
+    b.poll();
+
+    // The removal is stored, and held up before memory follows, for as long as the declaration takes.
+    std::binary_semaphore stored{0};
+    std::binary_semaphore declared{0};
+    std::atomic<std::thread::id> remover{};
+    b.store.hooks().after_transact = [&] {
+        if (std::this_thread::get_id() != remover.load()) return;
+        stored.release();
+        (void)declared.try_acquire_for(100ms); // passes where the declaration waits, as it should
+    };
+    {
+        std::jthread const slow{[&] {
+            remover = std::this_thread::get_id();
+            CHECK(b->unschedule("s"));
+        }};
+        stored.acquire();
+        b->schedule("s", ax::every{60s}, probe);
+        declared.release();
+    }
+    b.store.hooks().after_transact = {};
+    REQUIRE(b->schedules().size() == 1);
+    b.run_for(60s);
+    CHECK(runs == 1);
+    CHECK(b->schedules().at(0).fired == 1);
+}
+
 TEST_CASE("pause and resume from many threads at once: what memory does is what the store says",
           "[scheduler][pause][threads]") {
     store_type store;

@@ -139,6 +139,31 @@ TEST_CASE("a suspend for a day follows the misfire policy", "[scheduler][schedul
     CHECK(b.planned.back() == b.start + 26h);
 }
 
+TEST_CASE("what comes due while the machine sleeps was missed, also where the steady clock counts the sleep",
+          "[scheduler][schedules][clock][threads]") {
+    ax::testing::manual_clock clock;
+    store_type store;
+    tally looked;
+    {
+        ax::scheduler<store_type, ax::testing::manual_clock> tasks{store, ax::options{.workers = 1}, clock};
+        tasks.on(probe, [] {});
+        tasks.on(shipping, [&](parcel const&) { ++looked; });
+        ax::schedule_options how;
+        how.misfire = ax::misfire::skip;
+        tasks.schedule("s", ax::every{1h}, probe, {}, how);
+        tasks.schedule("t", ax::every{1h}, shipping, parcel{}); // its run comes after the step of both
+        tasks.start();
+        clock.advance(24h + 30s);
+        CHECK(looked.reaches(1));
+    }
+    auto const records = store.schedules();
+    REQUIRE(records.size() == 2);
+    CHECK(records[0].fired == 0);
+    CHECK(records[0].skipped == 24);
+    CHECK(records[1].fired == 1);
+    CHECK(records[1].skipped == 23);
+}
+
 TEST_CASE("a clock that leaps to and fro never makes a loop, nor an occurrence twice",
           "[scheduler][schedules][clock]") {
     change_bench b;

@@ -209,6 +209,32 @@ TEST_CASE("what comes due while a scheduler watches is not missed, though its po
     CHECK(b.planned == b.minutes({1, 3}));
 }
 
+TEST_CASE("run_all(7) makes seven, and overlap decides which of them run", "[scheduler][schedules][misfire][overlap]") {
+    struct {
+        ax::overlap_policy overlap;
+        std::vector<int> expected;
+        std::uint64_t skipped;
+    } const pairs[] = {{ax::overlap::skip, {1, 3, 4, 5, 6, 7, 8, 9}, 1},
+                       {ax::overlap::allow, {1, 3, 4, 5, 6, 7, 8, 9}, 1},
+                       {ax::overlap::queue_one, {1, 3, 9}, 6},
+                       {ax::overlap::queue_all, {1, 3, 4, 5, 6, 7, 8, 9}, 1},
+                       {ax::overlap::cancel_running, {1, 9}, 7},
+                       {ax::overlap::replace_running, {1, 9}, 7}};
+    auto const& pair = pairs[GENERATE(0, 1, 2, 3, 4, 5)];
+    CAPTURE(static_cast<int>(pair.overlap));
+    policy_bench b;
+    ax::schedule_options how;
+    how.misfire = ax::misfire::run_all(7);
+    how.overlap = pair.overlap;
+    b.declare(how);
+    b.run_for(61s);
+    b.away(509s); // to 9:30: of minutes 2 to 9 the latest seven
+    CHECK(b.planned == b.minutes(pair.expected));
+    CHECK(b.record().fired == 8);
+    CHECK(b.record().skipped == pair.skipped);
+    CHECK(contains(b.record().last_skip, pair.skipped == 1 ? "latest 7" : "took its place"));
+}
+
 TEST_CASE("run_all makes up for thousands, over several commits and in order", "[scheduler][schedules][misfire]") {
     policy_bench b;
     ax::schedule_options how;

@@ -249,6 +249,27 @@ TEST_CASE("a clock that is set back creates no occurrence twice and none early",
     for (std::size_t i = 3; i != b.runs.size(); ++i) CHECK(b.runs[i] == b.planned[i]);
 }
 
+TEST_CASE("a small step back behind what has just fired does not meet it again", "[scheduler][schedules][clock]") {
+    scheduled_bench b;
+    bool const calendar = GENERATE(false, true);
+    auto const step = GENERATE(150ms, 1000ms, 1200ms);
+    bool const restarted = GENERATE(false, true);
+    CAPTURE(calendar, step.count(), restarted);
+    if (calendar)
+        b->schedule("s", ax::cron{"0 0 * * * *"}, probe);
+    else
+        b->schedule("s", ax::every{1h}, probe);
+    b.run_for(2h);
+    REQUIRE(b.record().fired == 2);
+    auto const last = b.planned.back();
+    b.clock.set(last - step);
+    if (restarted) b.again();
+    b.run_for(70min);
+    CHECK(b.planned.size() == 3);
+    CHECK(b.planned.back() == last + 1h);
+    CHECK(b.record().skipped == (step > 1s ? 1 : 0));
+}
+
 TEST_CASE("a clock that jumps forward makes up one occurrence", "[scheduler][schedules][clock]") {
     scheduled_bench b;
     auto const start = b.now();

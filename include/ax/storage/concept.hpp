@@ -354,10 +354,11 @@ struct finding {
 ///     one's definition, keeping its counters, and whether it is paused. Its cursor is replaced with another spec only.
 /// 14. step() moves a schedule's cursor and creates its occurrence where the version is the one read. An occurrence of
 ///     one (schedule, nominal instant) is created once, whatever happens to the cursor, while its task is kept: one
-///     that is met again counts as skipped where it is not set aside, and becomes the latest task only where it has not
-///     ended. Where the step says so and the occurrence is not there yet, the latest task is cancelled or asked to stop
-///     in the same commit; one that is cancelled unstarted counts as skipped. One that is set aside never becomes the
-///     latest, and one that was never eligible (created) is in nobody's way; nor is one that waits (ready, failed) and
+///     that is met again counts as skipped where it is neither set aside nor was created before its nominal instant,
+///     and becomes the latest task only where it has not ended and the step would not leave it out. Where the step says
+///     so and the occurrence is not there yet, the latest task is cancelled or asked to stop in the same commit; one
+///     that is cancelled unstarted counts as skipped. One that is set aside never becomes the latest, and one that was
+///     never eligible (created) is in nobody's way; nor is one that waits (ready, failed) and
 ///     has a later nominal instant.
 /// 15. forget() removes a schedule and its backfills; its tasks stay.
 /// 16. A key that is taken: `keep` and `reject` leave its holder as it is. `replace` makes of one that waits (created,

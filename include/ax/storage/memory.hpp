@@ -879,21 +879,24 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
             if (latest != nullptr && is_claimable(latest->task.state) &&
                 latest->task.scheduled_at > next.occurrence->scheduled_at)
                 latest = nullptr;
-            if (next.skip_if_unfinished && latest != nullptr && !is_terminal(latest->task.state) &&
-                (latest->task.state != task_state::created || latest->task.in_workflow)) {
+            bool const busy = next.skip_if_unfinished && latest != nullptr && !is_terminal(latest->task.state) &&
+                              (latest->task.state != task_state::created || latest->task.in_workflow);
+            auto const& wanted = *next.occurrence;
+            if (busy && (!wanted.scheduled_at || !tables_.find_occurrence(wanted.schedule, *wanted.scheduled_at))) {
                 ++record.skipped;
                 record.last_skip = "the one before has not ended";
             } else {
                 make_way(next, latest, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
-                bool const aside = tables_.find(answer.occurrence->id)->task.set_aside;
+                auto const& there = tables_.find(answer.occurrence->id)->task;
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
-                } else if (!aside) {
-                    ++record.skipped;
+                } else if (!there.set_aside && there.created >= there.scheduled_at) {
+                    ++record.skipped; // what was created ahead of its instant was asked for
                     record.last_skip = "it was there already";
                 }
-                if (!is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
+                if (!busy && !is_terminal(answer.occurrence->state) && !there.set_aside)
+                    record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
             }
         }

@@ -577,6 +577,7 @@ class engine : public guest_desk {
     void set_threaded(bool yes) {
         std::lock_guard const guard{mutex_};
         threaded_ = yes;
+        turned_at_ = times_.steady();
     }
 
     options const& settings() const noexcept { return settings_; }
@@ -887,8 +888,14 @@ class engine : public guest_desk {
 
     // ---------------------------------------------------------------- time
 
-    /// Notices a wall clock that was set back: what memory holds by wall time is built anew.
+    /// A thread of ours looks each second. Where it has not for longer than this, it or the machine slept.
+    static constexpr duration longest_look_away{5'000};
+
+    /// Notices a wall clock that was set back: what memory holds by wall time is built anew. Also a sleep that the
+    /// steady clock counts, where a thread of ours turns; a host may poll as rarely as it likes.
     void notice_clock(time_point now, duration steady) {
+        if (threaded_ && steady - turned_at_ > longest_look_away) watching_since_ = now;
+        turned_at_ = steady;
         auto const lead = now.time_since_epoch() - steady;
         if (lead - clock_lead_ > punctual) watching_since_ = now; // it leapt, or the machine slept
         if (lead > clock_lead_) clock_lead_ = lead;
@@ -1149,6 +1156,7 @@ class engine : public guest_desk {
 
     std::mutex recover_mutex_;
     std::mutex pause_mutex_;          ///< one pause(), resume(), on(), set_resource() or declare_all() at a time
+    std::mutex schedules_mutex_;      ///< one of them is declared, removed or changed at a time; behind pause_mutex_
     mutable std::mutex mutex_;        ///< guards all below
     std::condition_variable settled_; ///< something left the flight, or a handler returned
     std::condition_variable room_;    ///< a submit has ended
@@ -1199,6 +1207,7 @@ class engine : public guest_desk {
     trusted_time trust_;
     duration clock_kept_at_ = duration{-3'600'000};   ///< steady time
     time_point watching_since_ = (time_point::max)(); ///< without a break: what came due before was missed
+    duration turned_at_{0};                           ///< steady time of the latest turn
     duration clock_lead_; ///< of the wall clock over the steady one, the most since it was set back
 };
 

@@ -83,6 +83,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare_all(Definitions wanted
 
     std::vector<schedule_record> stored;
     alarms due;
+    std::unique_lock schedules_in_order{schedules_mutex_};
     transact([&](writer& w) {
         stored.clear();
         auto const now = times_.reached();
@@ -115,6 +116,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare_all(Definitions wanted
         declared_ = std::move(document);
         arm(due);
     }
+    schedules_in_order.unlock();
     flush();
     return answer;
 }

@@ -28,8 +28,9 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare(std::string_view name,
     auto wanted = checked_schedule(name, how, type, std::move(payload), std::move(chosen));
     wanted.type = number_of(type);
     schedule_record stored;
-    transact([&](writer& w) { stored = w.declare(wanted, times_.reached()); });
     {
+        std::lock_guard const in_order{schedules_mutex_};
+        transact([&](writer& w) { stored = w.declare(wanted, times_.reached()); });
         std::lock_guard const guard{mutex_};
         place(stored);
     }
@@ -78,6 +79,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::checked_schedule(std::string_v
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::forget(std::string_view name) {
     bool known = false;
+    std::lock_guard const in_order{schedules_mutex_}; // else one that is declared meanwhile leaves memory with it
     transact([&](writer& w) { known = w.forget(name); });
     std::lock_guard const guard{mutex_};
     timetable_.remove(name);
@@ -108,7 +110,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::resume_schedule(std::string_vi
         step.paused = false;
         schedule_meaning<Recurrence> const means{record};
         auto const until = saturating_add(times_.reached(), -means.offset);
-        if (auto const nearer = means.how.nearer(record.next, times_.reached())) {
+        if (auto const nearer = means.nearer(record, times_.reached())) {
             step.next = *nearer; // a wrong clock had carried it away
         } else if (how == resume_policy::from_now && record.next && *record.next <= until) {
             auto const last = means.how.latest(*record.next, until).nominal;
@@ -135,10 +137,11 @@ bool engine<Storage, Clock, Attempt, Recurrence>::change_schedule(std::string_vi
         step.version = record->version;
         step.next = record->next;
         if (!decide(*record, step)) return true;
-        schedule_answer answer;
-        transact([&](writer& w) { answer = w.step(step, times_.reached()); });
-        if (!answer.accepted) continue;
         {
+            schedule_answer answer;
+            std::lock_guard const in_order{schedules_mutex_};
+            transact([&](writer& w) { answer = w.step(step, times_.reached()); });
+            if (!answer.accepted) continue;
             std::lock_guard const guard{mutex_};
             place(answer.record);
             nudge_pump_ = true;

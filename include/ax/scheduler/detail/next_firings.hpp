@@ -24,7 +24,7 @@ std::vector<dependent<firing, Recurrence>> next_firings(dependent<schedule_recor
     std::vector<dependent<firing, Recurrence>> next;
     if (record.paused || most == 0) return next;
     schedule_meaning<Recurrence> const means{record};
-    auto cursor = means.how.nearer(record.next, now); // where a wrong clock has carried it away, as it will be set back
+    auto cursor = means.nearer(record, now); // where a wrong clock has carried it away, as it will be set back
     if (!cursor) cursor = record.next;
     if (!cursor) return next;
     auto const planned = means.how.in_words();

@@ -53,6 +53,16 @@ struct schedule_meaning {
         return nominal >= earliest_time && nominal <= latest_time && at_or_after(record, nominal) == nominal;
     }
 
+    /// Where a clock that was wrong has carried the cursor away: the instant at which it should stand. A step back by
+    /// no more than a second, behind the instant before the cursor, moves none: what has just fired is not met again.
+    std::optional<time_point> nearer(dependent<schedule_record, Recurrence> const& record, time_point now) const {
+        auto const to = how.nearer(record.next, now);
+        if (!to) return std::nullopt;
+        auto const before = record.next ? how.preceding(*record.next) : record.last_nominal;
+        if (before && *to <= *before && *before - now <= punctual) return std::nullopt;
+        return to;
+    }
+
     /// The task of the occurrence at that instant, as far as it does not depend on others.
     dependent<new_task, Recurrence> occurrence(dependent<schedule_record, Recurrence> const& record,
                                                time_point nominal) const {
@@ -278,7 +288,7 @@ class timetable {
         /// Since when, where others are watched since `others`. A clock that was set back behind it forgets it.
         time_point watched_since(time_point others) const { return (std::max)(others, resumed); }
         time_point due_at() const { return saturating_add(*record.next, means->offset); }
-        std::optional<time_point> nearer(time_point now) const { return means->how.nearer(record.next, now); }
+        std::optional<time_point> nearer(time_point now) const { return means->nearer(record, now); }
         bool waits_for_end() const { return means && means->how.waits_for_end() && !record.next; }
     };
 

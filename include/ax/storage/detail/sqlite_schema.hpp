@@ -575,7 +575,7 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::task, "SELECT " AX_SQLITE_TASK_COLUMNS " FROM ax_task WHERE id = ?1"},
     {sqlite_sql::task_by_key, "SELECT " AX_SQLITE_TASK_COLUMNS " FROM ax_task WHERE key = ?1"},
     {sqlite_sql::key_holder, "SELECT id, state, lane, created, flags FROM ax_task WHERE key = ?1"},
-    {sqlite_sql::occurrence_holder, "SELECT id, state FROM ax_task WHERE schedule = ?1 AND scheduled_at = ?2"},
+    {sqlite_sql::occurrence_holder, "SELECT id, state, created FROM ax_task WHERE schedule = ?1 AND scheduled_at = ?2"},
     {sqlite_sql::task_state, "SELECT state, scheduled_at FROM ax_task WHERE id = ?1"},
     {sqlite_sql::task_row,
      "SELECT id, lane, state, gate, flags, run_at, order_at, version, fence, node, attempts, failures, interruptions, "

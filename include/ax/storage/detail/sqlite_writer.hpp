@@ -473,7 +473,9 @@ class sqlite_writer {
         record.skipped += next.skipped;
         if (next.skipped > 0) record.last_skip = next.skip_reason;
         if (next.occurrence) {
-            if (next.skip_if_unfinished && is_unfinished(record.last_task, next.occurrence->scheduled_at)) {
+            bool const busy =
+                next.skip_if_unfinished && is_unfinished(record.last_task, next.occurrence->scheduled_at);
+            if (busy && !occurrence_created(*next.occurrence)) {
                 ++record.skipped;
                 record.last_skip = "the one before has not ended";
             } else {
@@ -482,11 +484,11 @@ class sqlite_writer {
                 bool const aside = is_aside(*answer.occurrence);
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
-                } else if (!aside) {
-                    ++record.skipped;
+                } else if (!aside && occurrence_created(*next.occurrence) >= next.occurrence->scheduled_at) {
+                    ++record.skipped; // what was created ahead of its instant was asked for
                     record.last_skip = "it was there already";
                 }
-                if (!is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
+                if (!busy && !is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
             }
         }
@@ -1232,10 +1234,7 @@ class sqlite_writer {
         if (!next.stop_latest && (latest->gate & gate_blocked) == 0) return;
         auto const& occurrence = *next.occurrence;
         if (!is_unfinished(id, occurrence.scheduled_at)) return;
-        if (occurrence.scheduled_at) {
-            sqlite_run query(sql_, sqlite_sql::occurrence_holder, {occurrence.schedule, occurrence.scheduled_at});
-            if (query.next()) return;
-        }
+        if (occurrence_created(occurrence)) return;
         if (ask_to_stop(id)) {
             answer.asked_to_stop = id;
             return;
@@ -1256,6 +1255,13 @@ class sqlite_writer {
         if (is_claimable(state) && query.maybe_time(1) > nominal) return false;
         if (state == task_state::created) return store_.node(id).has_value(); // a workflow that goes on
         return !is_terminal(state);
+    }
+
+    /// When the occurrence was created; none where it is not there.
+    std::optional<time_point> occurrence_created(new_task const& occurrence) {
+        if (!occurrence.scheduled_at) return std::nullopt;
+        sqlite_run query(sql_, sqlite_sql::occurrence_holder, {occurrence.schedule, occurrence.scheduled_at});
+        return query.next() ? query.maybe_time(2) : std::nullopt;
     }
 
     /// Whether the occurrence that a step met was set aside before it came due.
