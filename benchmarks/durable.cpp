@@ -467,7 +467,7 @@ row schedules(settings const& s) {
     tasks.on(probing, [&](probe const&) { ++ran; });
     auto const declaring = bench::steady::now();
     for (std::size_t i = 0; i != count; ++i)
-        tasks.schedule(fmt::format("every minute {}", i), ax::every(1min), probing, sample);
+        tasks.schedule(fmt::format("every minute {}", i), ax::every{1min}, probing, sample);
     auto const declared = bench::seconds_since(declaring);
     clock.advance(1min);
     auto const start = bench::steady::now();
