@@ -534,7 +534,7 @@ void run(settings const& s) {
     compare("submit/bulk", "tasks/s", [&](make_side const& m) { return submit_bulk(s, m, false); });
     compare("submit/bulk-random-keys", "tasks/s", [&](make_side const& m) { return submit_bulk(s, m, true); });
     compare("submit/8-threads", "tasks/s", [&](make_side const& m) { return submit_threads(s, m); });
-    for (std::size_t const in_flight : {1, 100, 2'000, 20'000})
+    for (auto const in_flight : std::initializer_list<std::size_t>{1, 100, 2'000, 20'000})
         compare(fmt::format("life/{}", in_flight), "tasks/s",
                 [&](make_side const& m) { return life(s, m, in_flight); });
     if (s.wants("preload/1M")) out.add(preload(s));
