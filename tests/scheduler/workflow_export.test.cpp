@@ -27,7 +27,7 @@ member_record member(std::uint64_t id, std::string name, task_state state, std::
     for (auto const parent : parents) made.parents.push_back(task_id{parent});
     made.created = start;
     if (finished != ax::duration{}) {
-        made.started = start + 1s;
+        made.started = start + finished - 1s;
         made.finished = start + finished;
     }
     return made;
@@ -130,7 +130,7 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "id": 3,
    "kind": "task",
    "name": "left",
-   "started": "2026-01-01T00:00:01Z",
+   "started": "2026-01-01T00:00:02Z",
    "state": "succeeded",
    "type": "t",
    "when": "all_success"
@@ -142,7 +142,7 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "id": 7,
    "kind": "task",
    "name": "left",
-   "started": "2026-01-01T00:00:01Z",
+   "started": "2026-01-01T00:00:08Z",
    "state": "succeeded",
    "type": "t",
    "when": "all_success"
@@ -154,7 +154,7 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "id": 5,
    "kind": "wait",
    "name": "wait for import",
-   "started": "2026-01-01T00:00:01Z",
+   "started": "2026-01-01T00:00:04Z",
    "state": "succeeded",
    "type": "ax:wait",
    "when": "all_success"

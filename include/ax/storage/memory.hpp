@@ -882,7 +882,10 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
             bool const busy = next.skip_if_unfinished && latest != nullptr && !is_terminal(latest->task.state) &&
                               (latest->task.state != task_state::created || latest->task.in_workflow);
             auto const& wanted = *next.occurrence;
-            if (busy && (!wanted.scheduled_at || !tables_.find_occurrence(wanted.schedule, *wanted.scheduled_at))) {
+            auto const* const met =
+                wanted.scheduled_at ? tables_.find_occurrence(wanted.schedule, *wanted.scheduled_at) : nullptr;
+            bool const early = met != nullptr && met->task.created < wanted.scheduled_at; // somebody had asked for it
+            if (busy && met == nullptr) {
                 ++record.skipped;
                 record.last_skip = "the one before has not ended";
             } else {
@@ -891,8 +894,8 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
                 auto const& there = tables_.find(answer.occurrence->id)->task;
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
-                } else if (!there.set_aside && there.created >= there.scheduled_at) {
-                    ++record.skipped; // what was created ahead of its instant was asked for
+                } else if (!there.set_aside && !early) {
+                    ++record.skipped;
                     record.last_skip = "it was there already";
                 }
                 if (!busy && !is_terminal(answer.occurrence->state) && !there.set_aside)

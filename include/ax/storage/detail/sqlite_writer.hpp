@@ -484,8 +484,8 @@ class sqlite_writer {
                 bool const aside = is_aside(*answer.occurrence);
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
-                } else if (!aside && occurrence_created(*next.occurrence) >= next.occurrence->scheduled_at) {
-                    ++record.skipped; // what was created ahead of its instant was asked for
+                } else if (!aside && !is_early(*next.occurrence)) {
+                    ++record.skipped;
                     record.last_skip = "it was there already";
                 }
                 if (!busy && !is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
@@ -1262,6 +1262,12 @@ class sqlite_writer {
         if (!occurrence.scheduled_at) return std::nullopt;
         sqlite_run query(sql_, sqlite_sql::occurrence_holder, {occurrence.schedule, occurrence.scheduled_at});
         return query.next() ? query.maybe_time(2) : std::nullopt;
+    }
+
+    /// Whether the occurrence is there and was created ahead of its instant: then somebody had asked for it.
+    bool is_early(new_task const& occurrence) {
+        auto const created = occurrence_created(occurrence);
+        return created && created < occurrence.scheduled_at;
     }
 
     /// Whether the occurrence that a step met was set aside before it came due.
