@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "ax/core/error.hpp"
 #include "ax/core/random.hpp"
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,14 +59,22 @@ class fault_plan {
     fault_plan() = default;
     explicit fault_plan(std::uint64_t seed) : random_(seed) {}
 
-    /// @param share  Of all commits, 0 to 1; for busy and late also of all reads. The shares add up to 1 at most.
+    /// @param share  Of all commits, 0 to 1; for busy and late also of all reads.
+    /// Errors: invalid_argument where it is neither, or all shares add up to more than 1; nothing is changed.
     fault_plan& rate(fault what, double share) {
-        shares_[static_cast<std::size_t>(what)] = share;
+        auto shares = shares_;
+        shares[static_cast<std::size_t>(what)] = share;
+        if (!(share >= 0) || std::accumulate(shares.begin(), shares.end(), 0.0) > 1 + 1e-9)
+            throw error(errc::invalid_argument,
+                        "a share of " + std::to_string(share) + " of commits: from 0 to 1 together");
+        shares_ = shares;
         return *this;
     }
 
     /// The n-th call of that name from now on, 1 for the next one. Comes once, also while the plan is off.
+    /// Errors: invalid_argument for the 0th.
     fault_plan& at(std::string_view call, std::size_t n, fault what) {
+        if (n == 0) throw error(errc::invalid_argument, "the next call is number 1, and there is no number 0");
         scripted_[{std::string(call), calls(call) + n}] = what;
         return *this;
     }
