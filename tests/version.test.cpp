@@ -2,6 +2,7 @@
 #include "ax/version.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <fstream>
 #include <iterator>
@@ -25,7 +26,7 @@ TEST_CASE("the numbers can be compared by the preprocessor", "[ax]") {
 }
 
 TEST_CASE("the build takes its version from the header, and says none of its own", "[ax]") {
-    std::ifstream in(AX_SOURCE_DIR "/CMakeLists.txt");
+    std::ifstream in(test::project_file("CMakeLists.txt"));
     std::string const text{std::istreambuf_iterator<char>(in), {}};
     REQUIRE_FALSE(text.empty());
     CHECK(text.find("include/ax/version.hpp") != text.npos);

@@ -5,6 +5,7 @@
 #include "ax/storage/concept.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <algorithm>
 #include <array>
@@ -49,7 +50,7 @@ using ax::task_state;
 //     storage_type open();                      // a new and empty store
 //     storage_type reopen(storage_type store);  // closes it and opens the same data again; only where durable
 
-inline constexpr ax::time_point t0{ax::duration{1'767'225'600'000}}; // 2026-01-01
+using test::t0;
 inline constexpr ax::node_id node_a{0xA1};
 inline constexpr ax::node_id node_b{0xB2};
 

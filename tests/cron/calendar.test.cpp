@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ax/cron/calendar.hpp"
 
+#include "cron/support.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
@@ -12,13 +13,12 @@
 #include <string>
 #include <vector>
 
+using cron_test::utc;
 using namespace std::chrono_literals;
 using std::chrono::sys_days;
 using std::chrono::year;
 
 namespace {
-
-ax::time_point utc(int y, int m, int d, std::chrono::seconds time = 0s) { return sys_days{year{y} / m / d} + time; }
 
 ax::calendar of(char const* text, char const* zone = "UTC") { return ax::cron{text, zone}; }
 

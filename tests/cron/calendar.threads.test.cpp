@@ -10,7 +10,7 @@
 
 using namespace std::chrono_literals;
 
-TEST_CASE("one calendar and one expression answer many threads at once", "[cron]") {
+TEST_CASE("one calendar and one expression answer many threads at once", "[cron][threads]") {
     ax::cron const each{"*/5 * * * * *", "Europe/Berlin"};
     auto const thinned = ax::calendar{each}.except(ax::cron{"* * * * * * 1970-2030"}).also(ax::cron{"0 3 * * *"});
     auto const from = ax::time_point{std::chrono::sys_days{std::chrono::year{2026} / 3 / 28}};

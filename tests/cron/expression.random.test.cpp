@@ -5,6 +5,7 @@
 
 #include "random_expression.hpp"
 
+#include "cron/support.hpp"
 #include "support/catch.hpp"
 
 #include <cctz/time_zone.h>
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+using cron_test::seconds_of;
 using cron_test::expression_maker;
 using cron_test::random_expression;
 using dialect = ax::cron_dialect;
@@ -27,10 +29,6 @@ namespace {
 constexpr dialect dialects[] = {dialect::ax, dialect::crontab, dialect::quartz, dialect::spring};
 
 ax::time_point at(std::int64_t t) { return ax::time_point{std::chrono::seconds{t}}; }
-
-std::int64_t seconds_of(ax::time_point t) {
-    return std::chrono::floor<std::chrono::seconds>(t).time_since_epoch().count();
-}
 
 std::chrono::year_month_day date_of(std::int64_t wall) {
     return std::chrono::floor<std::chrono::days>(std::chrono::sys_seconds{std::chrono::seconds{wall}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ax/cron/expression.hpp"
 
+#include "cron/support.hpp"
 #include "support/catch.hpp"
 
 #include <cctz/time_zone.h>
@@ -14,14 +15,14 @@
 #include <string>
 #include <vector>
 
+using cron_test::seconds_of;
+using cron_test::utc;
 using namespace std::chrono_literals;
 using dialect = ax::cron_dialect;
 using std::chrono::sys_days;
 using std::chrono::year;
 
 namespace {
-
-ax::time_point utc(int y, int m, int d, std::chrono::seconds time = 0s) { return sys_days{year{y} / m / d} + time; }
 
 ax::cron_expression crontab(std::string_view text) { return ax::cron_expression::parse(text, dialect::crontab); }
 
@@ -142,10 +143,6 @@ class field_maker {
   private:
     std::mt19937 random_;
 };
-
-std::int64_t seconds_of(ax::time_point t) {
-    return std::chrono::floor<std::chrono::seconds>(t).time_since_epoch().count();
-}
 
 } // namespace
 

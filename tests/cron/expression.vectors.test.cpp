@@ -3,6 +3,7 @@
 #include "ax/cron/expression.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -46,7 +47,7 @@ ax::cron_dialect dialect_of(nlohmann::json const& line) {
 }
 
 std::vector<nlohmann::json> lines_of(std::string const& file) {
-    std::ifstream in(std::string(AX_TEST_DATA "/cron/") + file);
+    std::ifstream in(test::data_file("cron/" + file));
     REQUIRE(in);
     std::vector<nlohmann::json> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));

@@ -3,6 +3,7 @@
 
 #include "ax/cron/cron.hpp"
 
+#include "cron/support.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
@@ -12,13 +13,12 @@
 #include <string>
 #include <vector>
 
+using cron_test::utc;
 using namespace std::chrono_literals;
 using std::chrono::sys_days;
 using std::chrono::year;
 
 namespace {
-
-ax::time_point utc(int y, int m, int d, std::chrono::seconds time = 0s) { return sys_days{year{y} / m / d} + time; }
 
 std::vector<ax::time_point> listed(ax::cron_expression const& e, ax::time_point after, ax::time_point before,
                                    ax::time_zone zone = {}) {

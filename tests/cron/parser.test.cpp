@@ -4,6 +4,7 @@
 #include "ax/cron/expression.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -209,7 +210,7 @@ TEST_CASE("expressions that people keep are taken by their dialect", "[cron]") {
         "0 30 * * *",     "0-59/10 * * *", "00 24 * * 1,3,5",         "00 24 * * 6",
         "1/15 * * * 1-5", "2/17 * * * *",  "58 59 6,9,14,17,20 * * *"};
     std::set<std::string> const wrong_spring = {"0 0 1* * *"};
-    std::ifstream in(AX_TEST_DATA "/cron/real-expressions.jsonl");
+    std::ifstream in(test::data_file("cron/real-expressions.jsonl"));
     REQUIRE(in);
     std::size_t taken = 0, refused = 0;
     for (std::string line; std::getline(in, line);) {

@@ -4,6 +4,7 @@
 
 #include "ax/dispatch/thread_pool.hpp"
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -14,14 +15,14 @@
 
 namespace {
 
-std::string text_of(char const* path) {
+std::string text_of(std::string const& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
 } // namespace
 
-TEST_CASE("the example of the page on graphs does what it says", "[dag][docs]") {
+TEST_CASE("the example of the page on graphs does what it says", "[dag][docs][threads]") {
     ax::thread_pool pool{2};
     std::mutex mutex;
     std::vector<std::string> done;
@@ -56,11 +57,11 @@ TEST_CASE("the example of the page on graphs does what it says", "[dag][docs]") 
 }
 
 TEST_CASE("the page on graphs shows the example as it is tested", "[dag][docs]") {
-    auto const self = text_of(AX_SOURCE_DIR "/tests/dag/graph.example.test.cpp");
+    auto const self = text_of(test::project_file("tests/dag/graph.example.test.cpp"));
     auto const begin = self.find("    // example\n") + std::string("    // example\n").size();
     std::string code = self.substr(begin, self.find("    // end\n") - begin);
     code.erase(0, 4);
     for (auto at = code.find("\n    "); at != code.npos; at = code.find("\n    ", at + 1)) code.erase(at + 1, 4);
     CHECK(code.size() > 300);
-    CHECK(text_of(AX_SOURCE_DIR "/docs/dag.md").find(code) != std::string::npos);
+    CHECK(text_of(test::project_file("docs/dag.md")).find(code) != std::string::npos);
 }

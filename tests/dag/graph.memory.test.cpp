@@ -20,7 +20,7 @@ graph tree(std::uint32_t size) {
     return g;
 }
 
-struct dropping_executor {
+struct losing_executor {
     template <class F>
     void execute(F) {}
 };
@@ -37,7 +37,7 @@ TEST_CASE("a graph allocates nothing for a single vertex or edge", "[dag]") {
     std::uint32_t ran = 0;
     g.run([&](node_id) { ++ran; });
     CHECK(ax_test::allocations == built); // parents were added first: there is nothing to find out
-    dropping_executor nobody;
+    losing_executor nobody;
     g.run(nobody, [&](node_id) { ++ran; });
     CHECK(ax_test::allocations - built <= 7);
     g.validate();

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 /// The text of the ax::error that `f` throws; empty where it throws none.
 template <class F>
-std::string refusal(F f) {
+std::string refusal_of(F f) {
     try {
         f();
     } catch (ax::error const& e) {
@@ -28,7 +28,7 @@ std::string refusal(F f) {
     return {};
 }
 
-std::vector<std::uint32_t> numbers(std::span<node_id const> nodes) {
+std::vector<std::uint32_t> indices(std::span<node_id const> nodes) {
     std::vector<std::uint32_t> result;
     for (auto const n : nodes) result.push_back(n.index());
     return result;
@@ -50,11 +50,11 @@ TEST_CASE("a graph gives parents, children and an order in which parents come fi
 
     CHECK(g.size() == 4);
     CHECK(g.edge_count() == 4);
-    CHECK(numbers(g.parents(d)) == row{1, 2});
-    CHECK(numbers(g.parents(a)).empty());
-    CHECK(numbers(g.children(a)) == row{1, 2});
-    CHECK(numbers(g.children(d)).empty());
-    CHECK(numbers(g.topological_order()) == row{0, 1, 2, 3});
+    CHECK(indices(g.parents(d)) == row{1, 2});
+    CHECK(indices(g.parents(a)).empty());
+    CHECK(indices(g.children(a)) == row{1, 2});
+    CHECK(indices(g.children(d)).empty());
+    CHECK(indices(g.topological_order()) == row{0, 1, 2, 3});
     CHECK(g.name(b) == "b");
     CHECK(g.name(c).empty());
     CHECK(g.find("d") == d);
@@ -70,7 +70,7 @@ TEST_CASE("the order keeps the one of adding, but that what a vertex waits for m
     g.depend(node_id{5}, node_id{6});
     g.depend(node_id{5}, node_id{3});
     g.depend(node_id{4}, node_id{1});
-    CHECK(numbers(g.topological_order()) == row{6, 3, 5, 0, 1, 2, 4});
+    CHECK(indices(g.topological_order()) == row{6, 3, 5, 0, 1, 2, 4});
 }
 
 TEST_CASE("the same edge twice is one edge", "[dag]") {
@@ -82,8 +82,8 @@ TEST_CASE("the same edge twice is one edge", "[dag]") {
         for (std::uint32_t i = 0; i < parents; ++i) g.depend(node_id{parents}, node_id{parents - 1 - i});
     for (std::uint32_t i = 0; i < parents; ++i) expected.push_back(parents - 1 - i);
     CHECK(g.edge_count() == parents);
-    CHECK(numbers(g.parents(node_id{parents})) == expected);
-    CHECK(numbers(g.children(node_id{0})) == row{parents});
+    CHECK(indices(g.parents(node_id{parents})) == expected);
+    CHECK(indices(g.children(node_id{0})) == row{parents});
     int ran = 0;
     g.run([&](node_id) { ++ran; });
     CHECK(ran == static_cast<int>(parents) + 1);
@@ -92,31 +92,31 @@ TEST_CASE("the same edge twice is one edge", "[dag]") {
 TEST_CASE("a graph that grows after it was asked answers anew", "[dag]") {
     graph g;
     auto const a = g.add();
-    CHECK(numbers(g.topological_order()) == row{0});
-    CHECK(numbers(g.children(a)).empty());
+    CHECK(indices(g.topological_order()) == row{0});
+    CHECK(indices(g.children(a)).empty());
     auto const b = g.add();
-    CHECK(numbers(g.topological_order()) == row{0, 1});
+    CHECK(indices(g.topological_order()) == row{0, 1});
     g.depend(a, b);
-    CHECK(numbers(g.topological_order()) == row{1, 0});
-    CHECK(numbers(g.children(b)) == row{0});
+    CHECK(indices(g.topological_order()) == row{1, 0});
+    CHECK(indices(g.children(b)) == row{0});
     CHECK(g.edge_count() == 1);
 
     auto copy = g;
     copy.depend(b, copy.add());
     CHECK(copy.size() == 3);
     CHECK(g.size() == 2);
-    CHECK(numbers(copy.topological_order()) == row{2, 1, 0});
-    CHECK(numbers(g.topological_order()) == row{1, 0});
+    CHECK(indices(copy.topological_order()) == row{2, 1, 0});
+    CHECK(indices(g.topological_order()) == row{1, 0});
 }
 
 TEST_CASE("an empty graph is refused when it is validated, ordered or run", "[dag]") {
     graph const g;
     CHECK(g.empty());
     CHECK(g.find_cycle().empty());
-    CHECK(refusal([&] { g.validate(); }) == "empty graph");
-    CHECK(refusal([&] { g.topological_order(); }) == "empty graph");
-    CHECK(refusal([&] { g.run([](node_id) {}); }) == "empty graph");
-    CHECK(refusal([&] { g.critical_path(std::vector<int>{}); }) == "empty graph");
+    CHECK(refusal_of([&] { g.validate(); }) == "empty graph");
+    CHECK(refusal_of([&] { g.topological_order(); }) == "empty graph");
+    CHECK(refusal_of([&] { g.run([](node_id) {}); }) == "empty graph");
+    CHECK(refusal_of([&] { g.critical_path(std::vector<int>{}); }) == "empty graph");
 }
 
 TEST_CASE("names are unique, and unknown ones are refused", "[dag]") {
@@ -125,13 +125,13 @@ TEST_CASE("names are unique, and unknown ones are refused", "[dag]") {
     g.add();
     g.add("");
     g.add("b");
-    CHECK(refusal([&] { g.add("a"); }) == "name \"a\" is there twice");
+    CHECK(refusal_of([&] { g.add("a"); }) == "name \"a\" is there twice");
     CHECK(g.size() == 4);
-    CHECK(refusal([&] { g.depend("a", "c"); }) == "unknown name \"c\"");
-    CHECK(refusal([&] { g.depend("", "a"); }) == "unknown name \"\"");
-    CHECK(refusal([&] { g.add(std::string(256, 'x')); }).find("has 256 bytes, at most 255") != std::string::npos);
-    CHECK(refusal([&] { g.add("\xFF"); }).find("not valid UTF-8") != std::string::npos);
-    CHECK(refusal([&] { g.depend("a", std::string(1'000'000, 'x')); }).size() < 200);
+    CHECK(refusal_of([&] { g.depend("a", "c"); }) == "unknown name \"c\"");
+    CHECK(refusal_of([&] { g.depend("", "a"); }) == "unknown name \"\"");
+    CHECK(refusal_of([&] { g.add(std::string(256, 'x')); }).find("has 256 bytes, at most 255") != std::string::npos);
+    CHECK(refusal_of([&] { g.add("\xFF"); }).find("not valid UTF-8") != std::string::npos);
+    CHECK(refusal_of([&] { g.depend("a", std::string(1'000'000, 'x')); }).size() < 200);
     CHECK(g.edge_count() == 0);
     CHECK(g.add("c") == node_id{4});
     CHECK(g.find("c") == node_id{4});
@@ -148,11 +148,11 @@ TEST_CASE("names are unique, and unknown ones are refused", "[dag]") {
 TEST_CASE("a vertex that is not of the graph is refused", "[dag]") {
     graph g;
     auto const a = g.add();
-    CHECK(refusal([&] { g.depend(a, node_id{1}); }) == "vertex #1 of a graph of 1");
-    CHECK(refusal([&] { g.depend(node_id{7}, a); }) == "vertex #7 of a graph of 1");
-    CHECK(refusal([&] { g.depend(a, node_id{}); }) == "no vertex of a graph");
-    CHECK(refusal([&] { (void)g.parents(node_id{1}); }) == "vertex #1 of a graph of 1");
-    CHECK(refusal([&] { (void)g.children(node_id{}); }) == "no vertex of a graph");
+    CHECK(refusal_of([&] { g.depend(a, node_id{1}); }) == "vertex #1 of a graph of 1");
+    CHECK(refusal_of([&] { g.depend(node_id{7}, a); }) == "vertex #7 of a graph of 1");
+    CHECK(refusal_of([&] { g.depend(a, node_id{}); }) == "no vertex of a graph");
+    CHECK(refusal_of([&] { (void)g.parents(node_id{1}); }) == "vertex #1 of a graph of 1");
+    CHECK(refusal_of([&] { (void)g.children(node_id{}); }) == "no vertex of a graph");
     CHECK(g.name(node_id{9}).empty());
     CHECK(g.edge_count() == 0);
 }
@@ -164,38 +164,38 @@ TEST_CASE("a cycle is refused with its path, each vertex before what waits for i
     auto const c = g.add("c");
     auto const d = g.add();
     SECTION("of one vertex, at once") {
-        CHECK(refusal([&] { g.depend(a, a); }) == "cycle: a -> a");
-        CHECK(refusal([&] { g.depend(d, d); }) == "cycle: #3 -> #3");
+        CHECK(refusal_of([&] { g.depend(a, a); }) == "cycle: a -> a");
+        CHECK(refusal_of([&] { g.depend(d, d); }) == "cycle: #3 -> #3");
         CHECK(g.edge_count() == 0);
     }
     SECTION("of two") {
         g.depend(a, b);
         g.depend(b, a);
-        CHECK(refusal([&] { g.validate(); }) == "cycle: a -> b -> a");
+        CHECK(refusal_of([&] { g.validate(); }) == "cycle: a -> b -> a");
     }
     SECTION("of three, in which nothing runs") {
         g.depend(b, a);
         g.depend(c, b);
         g.depend(a, c);
         g.depend(d, c);
-        CHECK(numbers(g.find_cycle()) == row{0, 1, 2});
-        CHECK(refusal([&] { g.validate(); }) == "cycle: a -> b -> c -> a");
-        CHECK(refusal([&] { g.validate(); }) == "cycle: a -> b -> c -> a");
+        CHECK(indices(g.find_cycle()) == row{0, 1, 2});
+        CHECK(refusal_of([&] { g.validate(); }) == "cycle: a -> b -> c -> a");
+        CHECK(refusal_of([&] { g.validate(); }) == "cycle: a -> b -> c -> a");
         bool ran = false;
-        CHECK(refusal([&] { g.run([&](node_id) { ran = true; }); }) == "cycle: a -> b -> c -> a");
+        CHECK(refusal_of([&] { g.run([&](node_id) { ran = true; }); }) == "cycle: a -> b -> c -> a");
         CHECK_FALSE(ran);
     }
     SECTION("the other way round") {
         g.depend(a, b);
         g.depend(b, c);
         g.depend(c, a);
-        CHECK(refusal([&] { g.validate(); }) == "cycle: a -> c -> b -> a");
+        CHECK(refusal_of([&] { g.validate(); }) == "cycle: a -> c -> b -> a");
     }
     SECTION("behind a tail, and without a name") {
         g.depend(a, d);
         g.depend(d, c);
         g.depend(c, d);
-        CHECK(refusal([&] { g.validate(); }) == "cycle: c -> #3 -> c");
+        CHECK(refusal_of([&] { g.validate(); }) == "cycle: c -> #3 -> c");
     }
     CHECK(g.size() == 4);
 }
@@ -213,12 +213,12 @@ TEST_CASE("the text of a cycle is bounded, however long it and its names are", "
         expected += "(" + std::to_string(size - 12) + " more) -> ";
         for (std::uint32_t i = size - 4; i < size; ++i) expected += "#" + std::to_string(i) + " -> ";
     }
-    CHECK(refusal([&] { g.validate(); }) == expected + "#0");
+    CHECK(refusal_of([&] { g.validate(); }) == expected + "#0");
 
     graph named;
     for (char c = 'a'; c <= 'z'; ++c) named.add(std::string(200, c));
     for (std::uint32_t i = 0; i < 26; ++i) named.depend(node_id{(i + 1) % 26}, node_id{i});
-    CHECK(refusal([&] { named.validate(); }).size() < 1'000);
+    CHECK(refusal_of([&] { named.validate(); }).size() < 1'000);
 }
 
 TEST_CASE("a chain of a million vertices is ordered and run, in whichever order it was added", "[dag]") {
@@ -275,8 +275,8 @@ TEST_CASE("the critical path is the heaviest way through the graph", "[dag]") {
     CHECK(g.critical_path(std::vector{0, 0, 0, 0, 0}).nodes ==
           std::vector{a, b, d}); // all the way, also without weight
 
-    CHECK(refusal([&] { g.critical_path(std::vector{1, 2}); }) == "2 weights for 5 vertices");
-    CHECK(refusal([&] { g.critical_path(std::vector{1, 2, -1, 0, 0}); }) == "weight of #2 is below zero");
+    CHECK(refusal_of([&] { g.critical_path(std::vector{1, 2}); }) == "2 weights for 5 vertices");
+    CHECK(refusal_of([&] { g.critical_path(std::vector{1, 2, -1, 0, 0}); }) == "weight of #2 is below zero");
     auto const nan = std::numeric_limits<double>::quiet_NaN();
-    CHECK(refusal([&] { g.critical_path([&](node_id) { return nan; }); }) == "weight of #0 is below zero");
+    CHECK(refusal_of([&] { g.critical_path([&](node_id) { return nan; }); }) == "weight of #0 is below zero");
 }

@@ -4,6 +4,7 @@
 
 #include "ax/dispatch/thread_pool.hpp"
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +24,7 @@ using ax::dag::node_id;
 
 std::vector<std::filesystem::path> workflow_files() {
     std::vector<std::filesystem::path> files;
-    for (auto const& entry : std::filesystem::directory_iterator(AX_TEST_DATA "/workflows"))
+    for (auto const& entry : std::filesystem::directory_iterator(test::data_file("workflows")))
         if (entry.path().extension() == ".json") files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
@@ -31,7 +32,7 @@ std::vector<std::filesystem::path> workflow_files() {
 
 } // namespace
 
-TEST_CASE("twelve real workflows are graphs that run in the order of their edges", "[dag]") {
+TEST_CASE("twelve real workflows are graphs that run in the order of their edges", "[dag][threads]") {
     ax::thread_pool pool{2};
     std::size_t largest = 0;
     std::size_t most_edges = 0;

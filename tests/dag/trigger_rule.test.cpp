@@ -2,6 +2,7 @@
 #include "ax/dag/trigger_rule.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <algorithm>
 #include <array>
@@ -225,7 +226,7 @@ TEST_CASE("trigger rules have Airflow's names and numbers that are stored", "[da
 }
 
 TEST_CASE("the table of trigger rules in the docs has every mixture and the answers that are given", "[dag][docs]") {
-    std::ifstream in(AX_SOURCE_DIR "/docs/trigger_rules.md");
+    std::ifstream in(test::project_file("docs/trigger_rules.md"));
     std::vector<std::vector<std::string>> rows;
     bool reached = false;
     for (std::string line; std::getline(in, line);) {

@@ -5,6 +5,7 @@
 
 #include "disk/watched_vfs.hpp"
 #include "storage/sqlite_fixture.hpp"
+#include "support/instants.hpp"
 
 #include <sqlite3.h>
 
@@ -16,7 +17,7 @@
 namespace disk {
 
 using writer = ax::sqlite_storage::writer;
-inline constexpr ax::time_point t0{ax::duration{1'767'225'600'000}}; // 2026-01-01
+using test::t0;
 inline constexpr ax::node_id node{0xA1};
 
 /// How often a test is to be repeated: AX_DISK_ROUNDS in the environment multiplies what it does by itself.

@@ -82,7 +82,7 @@ struct finally {
 
 } // namespace
 
-TEST_CASE("thread_pool runs everything that several threads hand over, once", "[dispatch]") {
+TEST_CASE("thread_pool runs everything that several threads hand over, once", "[dispatch][threads]") {
     constexpr std::size_t each = 5'000;
     auto const bound = GENERATE(std::size_t{1}, std::size_t{7}, std::size_t{1'024});
     CAPTURE(bound);
@@ -104,7 +104,7 @@ TEST_CASE("thread_pool runs everything that several threads hand over, once", "[
     CHECK(wrong == 0);
 }
 
-TEST_CASE("thread_pool with one worker keeps the order, and shows the work what happened before", "[dispatch]") {
+TEST_CASE("thread_pool with one worker keeps the order, and shows the work what happened before", "[dispatch][threads]") {
     std::vector<int> order; // no lock: the pool orders the accesses
     int written_before = 0;
     {
@@ -117,7 +117,7 @@ TEST_CASE("thread_pool with one worker keeps the order, and shows the work what 
     for (int i = 0; i < 2'000; ++i) REQUIRE(order[static_cast<std::size_t>(i)] == i);
 }
 
-TEST_CASE("thread_pool uses all its workers at once", "[dispatch]") {
+TEST_CASE("thread_pool uses all its workers at once", "[dispatch][threads]") {
     tally arrived;
     std::atomic<int> met{0};
     {
@@ -133,7 +133,7 @@ TEST_CASE("thread_pool uses all its workers at once", "[dispatch]") {
     CHECK(met == 4);
 }
 
-TEST_CASE("thread_pool lets no work wait behind a slow one while another worker is free", "[dispatch]") {
+TEST_CASE("thread_pool lets no work wait behind a slow one while another worker is free", "[dispatch][threads]") {
     tally slow_started;
     tally release;
     tally quick;
@@ -148,7 +148,7 @@ TEST_CASE("thread_pool lets no work wait behind a slow one while another worker 
     release.add();
 }
 
-TEST_CASE("thread_pool makes callers wait while its queue is full", "[dispatch]") {
+TEST_CASE("thread_pool makes callers wait while its queue is full", "[dispatch][threads]") {
     tally started;
     tally release;
     tally done;
@@ -176,7 +176,7 @@ TEST_CASE("thread_pool makes callers wait while its queue is full", "[dispatch]"
     CHECK(pool.blocked() == 0);
 }
 
-TEST_CASE("thread_pool refuses its own workers when its queue is full, instead of waiting for itself", "[dispatch]") {
+TEST_CASE("thread_pool refuses its own workers when its queue is full, instead of waiting for itself", "[dispatch][threads]") {
     tally done;
     std::vector<std::optional<ax::errc>> answers;
     auto const held = std::make_shared<int>(0);
@@ -196,7 +196,7 @@ TEST_CASE("thread_pool refuses its own workers when its queue is full, instead o
     CHECK(held.use_count() == 1); // what was refused is destroyed
 }
 
-TEST_CASE("a worker of one thread_pool waits for room in another", "[dispatch]") {
+TEST_CASE("a worker of one thread_pool waits for room in another", "[dispatch][threads]") {
     tally started;
     tally release;
     tally done;
@@ -214,7 +214,7 @@ TEST_CASE("a worker of one thread_pool waits for room in another", "[dispatch]")
     CHECK(done.reaches(2));
 }
 
-TEST_CASE("thread_pool runs what is queued when it stops, and takes nothing afterwards", "[dispatch]") {
+TEST_CASE("thread_pool runs what is queued when it stops, and takes nothing afterwards", "[dispatch][threads]") {
     tally started;
     tally release;
     tally done;
@@ -245,7 +245,7 @@ TEST_CASE("thread_pool runs what is queued when it stops, and takes nothing afte
     CHECK(done.count() == 8);
 }
 
-TEST_CASE("thread_pool may be stopped by several threads at once, and each returns when all has ended", "[dispatch]") {
+TEST_CASE("thread_pool may be stopped by several threads at once, and each returns when all has ended", "[dispatch][threads]") {
     for (int round = 0; round < 50; ++round) {
         std::atomic<int> done{0};
         ax::thread_pool pool{2};
@@ -263,7 +263,7 @@ TEST_CASE("thread_pool may be stopped by several threads at once, and each retur
     }
 }
 
-TEST_CASE("thread_pool refuses to be stopped by its own worker and goes on", "[dispatch]") {
+TEST_CASE("thread_pool refuses to be stopped by its own worker and goes on", "[dispatch][threads]") {
     std::optional<ax::errc> answer;
     bool ran_after = false;
     {
@@ -275,7 +275,7 @@ TEST_CASE("thread_pool refuses to be stopped by its own worker and goes on", "[d
     CHECK(ran_after);
 }
 
-TEST_CASE("thread_pool may be destroyed by its own work", "[dispatch]") {
+TEST_CASE("thread_pool may be destroyed by its own work", "[dispatch][threads]") {
     for (int round = 0; round < 50; ++round) {
         auto const go = std::make_shared<tally>(); // outlives this round in the worker that nobody waits for
         auto const done = std::make_shared<tally>();
@@ -290,7 +290,7 @@ TEST_CASE("thread_pool may be destroyed by its own work", "[dispatch]") {
     }
 }
 
-TEST_CASE("thread_pool may be destroyed as soon as its work has run", "[dispatch]") {
+TEST_CASE("thread_pool may be destroyed as soon as its work has run", "[dispatch][threads]") {
     for (int round = 0; round < 200; ++round) {
         tally ran;
         auto pool = std::make_unique<ax::thread_pool>(1U);
@@ -301,7 +301,7 @@ TEST_CASE("thread_pool may be destroyed as soon as its work has run", "[dispatch
     }
 }
 
-TEST_CASE("an exception ends the work that threw it and nothing else", "[dispatch]") {
+TEST_CASE("an exception ends the work that threw it and nothing else", "[dispatch][threads]") {
     tally done;
     ax::thread_pool pool{2};
     for (int i = 0; i < 100; ++i) {
@@ -314,7 +314,7 @@ TEST_CASE("an exception ends the work that threw it and nothing else", "[dispatc
     CHECK(pool.failures() == 200);
 }
 
-TEST_CASE("thread_pool neither calls nor destroys work under its lock", "[dispatch]") {
+TEST_CASE("thread_pool neither calls nor destroys work under its lock", "[dispatch][threads]") {
     tally done;
     std::atomic<bool> destroyed_on_worker{false};
     ax::thread_pool pool{1, 1};
@@ -335,7 +335,7 @@ TEST_CASE("thread_pool neither calls nor destroys work under its lock", "[dispat
     CHECK(queued == 0);
 }
 
-TEST_CASE("thread_pool knows its own workers", "[dispatch]") {
+TEST_CASE("thread_pool knows its own workers", "[dispatch][threads]") {
     ax::thread_pool a{1};
     ax::thread_pool b{1};
     CHECK_FALSE(a.on_worker_thread());
@@ -358,7 +358,7 @@ TEST_CASE("thread_pool knows its own workers", "[dispatch]") {
 #endif
 }
 
-TEST_CASE("thread_pool refuses what makes no sense", "[dispatch]") {
+TEST_CASE("thread_pool refuses what makes no sense", "[dispatch][threads]") {
     using pool = ax::thread_pool;
     CHECK(error_of([] { pool{0}; }) == ax::errc::invalid_argument);
     CHECK(error_of([] { pool{static_cast<std::size_t>(-1)}; }) == ax::errc::invalid_argument);
@@ -367,7 +367,7 @@ TEST_CASE("thread_pool refuses what makes no sense", "[dispatch]") {
     CHECK(error_of([&] { one.execute(ax::unique_function<void()>{}); }) == ax::errc::invalid_argument);
 }
 
-TEST_CASE("thread_pool starts and stops without work, many times", "[dispatch]") {
+TEST_CASE("thread_pool starts and stops without work, many times", "[dispatch][threads]") {
     for (int i = 0; i < 200; ++i) {
         ax::thread_pool pool{2};
         if (i % 2 == 0) pool.stop();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +13,7 @@
 namespace {
 
 std::string text_of(std::string const& path) {
-    std::ifstream in(AX_SOURCE_DIR "/" + path, std::ios::binary);
+    std::ifstream in(test::project_file(path), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -46,7 +47,7 @@ TEST_CASE("The first program of the README is the example hello, word for word",
 }
 
 TEST_CASE("Every file that the README and the pages of docs link to is there", "[docs]") {
-    std::filesystem::path const root = AX_SOURCE_DIR;
+    std::filesystem::path const root = test::project_file("");
     std::vector<std::filesystem::path> pages{root / "README.md"};
     for (auto const& entry : std::filesystem::directory_iterator(root / "docs"))
         if (entry.path().extension() == ".md") pages.push_back(entry.path());

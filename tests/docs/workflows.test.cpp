@@ -5,6 +5,7 @@
 #include "ax/testing/manual_clock.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <fstream>
 #include <iterator>
@@ -32,7 +33,7 @@ std::string words_of(std::string const& text) {
 }
 
 std::string file(std::string const& name) {
-    std::ifstream in(AX_SOURCE_DIR "/" + name, std::ios::binary);
+    std::ifstream in(test::project_file(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -8,6 +8,7 @@
 
 #include "endurance/support.hpp"
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ TEST_CASE("a month of a crontab on SQLite, with a crash between any two steps: e
     auto const end = start + (sanitized ? 24h * 8 : 24h * 31);
     temporary_folder const folder;
     auto const path = folder / "tasks.db";
-    auto const all = schedules_of(AX_TEST_DATA "/crontabs/01-user-plain.crontab", "Europe/Berlin");
+    auto const all = schedules_of(test::data_file("crontabs/01-user-plain.crontab"), "Europe/Berlin");
     REQUIRE(all.size() == 15);
 
     void* const room = ::mmap(nullptr, sizeof(beyond_death), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

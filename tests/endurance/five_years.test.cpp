@@ -6,6 +6,7 @@
 
 #include "endurance/support.hpp"
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ using namespace endurance;
 
 namespace {
 
-inline constexpr ax::task_type<> tick{"tick"};
+inline constexpr ax::task_type<> job{"job"};
 
 /// How often something occurred, and when, in one number: another order, a double or a gap gives another sum.
 struct tally {
@@ -48,14 +49,14 @@ TEST_CASE("five years of a crontab in three zones: each occurrence once, at its 
 
     std::map<std::string, tally, std::less<>> runs;
     std::uint64_t late = 0;
-    tasks.on(tick, [&](ax::context& ctx) {
+    tasks.on(job, [&](ax::context& ctx) {
         runs[ctx.task().schedule].add(ctx.scheduled_at());
         if (ctx.scheduled_at() != clock.now()) ++late;
     });
     std::vector<planned> all;
     for (auto const* zone : {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"})
-        for (auto const& one : schedules_of(AX_TEST_DATA "/crontabs/01-user-plain.crontab", zone)) {
-            tasks.schedule(one.name, one.when, tick);
+        for (auto const& one : schedules_of(test::data_file("crontabs/01-user-plain.crontab"), zone)) {
+            tasks.schedule(one.name, one.when, job);
             all.push_back(one);
         }
     REQUIRE(all.size() == 3 * 15);

@@ -2,6 +2,7 @@
 #include "../../examples/crontab_file.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <algorithm>
 #include <set>
@@ -12,7 +13,7 @@ using crontab::table;
 
 namespace {
 
-std::string const data = AX_TEST_DATA "/crontabs/";
+std::string const data = test::data_file("crontabs/");
 
 /// "1-3, 7" as 1, 2, 3, 7.
 std::set<std::size_t> lines_of(std::string const& text) {

@@ -2,6 +2,7 @@
 #include "include_order/include_order.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -26,7 +27,7 @@ header_tree read_headers(std::filesystem::path const& root) {
 } // namespace
 
 TEST_CASE("the headers include only what comes before them", "[include_order]") {
-    auto const tree = read_headers(AX_SOURCE_DIR "/include");
+    auto const tree = read_headers(test::project_file("include"));
     REQUIRE(tree.contains("ax/core/error.hpp"));
     CHECK(wrong_includes(tree) == wrong{});
 }

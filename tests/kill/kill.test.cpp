@@ -283,7 +283,7 @@ void judge(testimony& heard, std::string const& store_path, std::string const& l
 
 } // namespace
 
-TEST_CASE("A kill at any instant loses no acknowledged task and repeats no reported success", "[kill]") {
+TEST_CASE("A kill at any instant loses no acknowledged task and repeats no reported success", "[kill][threads]") {
     temporary_folder const folder;
     auto const store_path = folder / "store.db";
     auto const ledger_path = folder / "ledger";
@@ -309,7 +309,7 @@ TEST_CASE("A kill at any instant loses no acknowledged task and repeats no repor
     judge(heard, store_path, ledger_path);
 }
 
-TEST_CASE("A kill at any point of a commit loses nothing, and effects are there once", "[kill]") {
+TEST_CASE("A kill at any point of a commit loses nothing, and effects are there once", "[kill][threads]") {
     temporary_folder const folder;
     auto const store_path = folder / "store.db";
     auto const ledger_path = folder / "ledger";
@@ -348,7 +348,7 @@ TEST_CASE("A kill at any point of a commit loses nothing, and effects are there 
     judge(heard, store_path, ledger_path);
 }
 
-TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kill]") {
+TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kill][threads]") {
     temporary_folder const folder;
     auto const store_path = folder / "store.db";
     auto const ledger_path = folder / "ledger";
@@ -377,7 +377,7 @@ TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kil
     CHECK(read_ledger(ledger_path).at("endless").size() == 2);
 }
 
-TEST_CASE("A task that kills its process ends as poison, and its neighbours do not", "[kill]") {
+TEST_CASE("A task that kills its process ends as poison, and its neighbours do not", "[kill][threads]") {
     temporary_folder const folder;
     auto const store_path = folder / "store.db";
     auto const ledger_path = folder / "ledger";
@@ -400,7 +400,7 @@ TEST_CASE("A task that kills its process ends as poison, and its neighbours do n
     }
 }
 
-TEST_CASE("Deaths soon after the start are held against no task", "[kill]") {
+TEST_CASE("Deaths soon after the start are held against no task", "[kill][threads]") {
     temporary_folder const folder;
     auto const store_path = folder / "store.db";
     auto const ledger_path = folder / "ledger";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr ax::time_point noon{1'767'268'800'000ms};
 inline constexpr ax::task_type<std::string> letter{"letter"};
-inline constexpr ax::task_type<> probe{"probe"};
+inline constexpr ax::task_type<> plain{"plain"};
 
 static_assert(!std::is_copy_constructible_v<ax::context> && !std::is_copy_assignable_v<ax::context>);
 
@@ -33,7 +33,7 @@ struct attempt_bench {
     }
 };
 
-ax::errc failure_of(auto&& call) {
+ax::errc kind_of_failure(auto&& call) {
     try {
         call();
     } catch (ax::error const& e) {
@@ -108,18 +108,18 @@ TEST_CASE("progress keeps the latest, with a note of bounded, clean text", "[sch
 TEST_CASE("a follow-up is checked when it is given, and what is refused is none", "[scheduler][context]") {
     attempt_bench b;
     b.ctx.submit(letter, "hello", {.key = "k", .run_at = noon + 3h});
-    b.ctx.submit(probe, {}, {.delay = 15min});
+    b.ctx.submit(plain, {}, {.delay = 15min});
     REQUIRE(b.attempt.follow_ups.size() == 2);
     CHECK(b.attempt.follow_ups[0].type == "letter");
     CHECK(b.attempt.follow_ups[0].task.payload == R"("hello")");
     CHECK(b.attempt.follow_ups[0].task.key == "k");
     CHECK(b.attempt.follow_ups[0].task.run_at == noon + 3h);
-    CHECK(b.attempt.follow_ups[1].type == "probe");
+    CHECK(b.attempt.follow_ups[1].type == "plain");
     CHECK(b.attempt.follow_ups[1].task.delay == 15min); // counts from the commit of the success
-    CHECK(failure_of([&] { b.ctx.submit(probe, {}, {.delay = -1s}); }) == ax::errc::invalid_argument);
-    CHECK(failure_of([&] { b.ctx.submit(letter, std::string(200, 'x')); }) == ax::errc::invalid_argument);
-    CHECK(failure_of([&] { b.ctx.submit(probe, {}, {.run_at = noon, .delay = 1s}); }) == ax::errc::invalid_argument);
-    CHECK(failure_of([&] { b.ctx.submit(probe, {}, {.delay = ax::latest_time - noon + 1ms}); }) ==
+    CHECK(kind_of_failure([&] { b.ctx.submit(plain, {}, {.delay = -1s}); }) == ax::errc::invalid_argument);
+    CHECK(kind_of_failure([&] { b.ctx.submit(letter, std::string(200, 'x')); }) == ax::errc::invalid_argument);
+    CHECK(kind_of_failure([&] { b.ctx.submit(plain, {}, {.run_at = noon, .delay = 1s}); }) == ax::errc::invalid_argument);
+    CHECK(kind_of_failure([&] { b.ctx.submit(plain, {}, {.delay = ax::latest_time - noon + 1ms}); }) ==
           ax::errc::invalid_argument);
     CHECK(b.attempt.follow_ups.size() == 2);
 }
@@ -128,8 +128,8 @@ TEST_CASE("a result that is refused leaves the one before", "[scheduler][context
     attempt_bench b;
     b.ctx.result({{"a", 1}});
     CHECK(b.attempt.result == R"({"a":1})");
-    CHECK(failure_of([&] { b.ctx.result(std::string(200, 'x')); }) == ax::errc::invalid_argument);
-    CHECK(failure_of([&] { b.ctx.result(std::string("\xFF")); }) == ax::errc::invalid_argument);
+    CHECK(kind_of_failure([&] { b.ctx.result(std::string(200, 'x')); }) == ax::errc::invalid_argument);
+    CHECK(kind_of_failure([&] { b.ctx.result(std::string("\xFF")); }) == ax::errc::invalid_argument);
     CHECK(b.attempt.result == R"({"a":1})");
     b.ctx.result(2);
     CHECK(b.attempt.result == "2");
@@ -144,7 +144,7 @@ TEST_CASE("a context may be shared with threads while its handler runs", "[sched
                 for (int i = 0; i != 100; ++i) {
                     b.ctx.log("line of {}", t);
                     b.ctx.progress(i / 100.0, "note");
-                    b.ctx.submit(probe, {});
+                    b.ctx.submit(plain, {});
                     b.ctx.result(i);
                     if (b.ctx.stop_token().stop_requested()) return;
                 }

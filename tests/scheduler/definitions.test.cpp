@@ -3,7 +3,9 @@
 
 #include "ax/core/random.hpp"
 
+#include "scheduler/definitions_support.hpp"
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <fstream>
 #include <iterator>
@@ -14,36 +16,23 @@ using namespace std::chrono_literals;
 using ax::check_definitions;
 using ax::parse_definitions;
 using nlohmann::json;
+using test::faults;
+using test::t0;
+using test::without;
 
 namespace {
 
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
-
-/// All faults, a line each.
-template <class Document>
-std::string faults(Document const& document) {
-    std::string text;
-    for (auto const& e : check_definitions(document, start)) text += e.message() + '\n';
-    return text;
-}
-
 /// The faults of a document with this one schedule, without the path to it.
 std::string faults_of_schedule(std::string const& members) {
-    auto text = faults(R"({"schedules":[{"name":"s","type":"t",)" + members + "}]}");
-    for (std::string const path = "/schedules/0"; text.find(path) != text.npos;)
-        text.replace(text.find(path), path.size(), "");
-    return text;
+    return without(faults(R"({"schedules":[{"name":"s","type":"t",)" + members + "}]}"), "/schedules/0");
 }
 
 std::string faults_of_type(std::string const& members) {
-    auto text = faults(R"({"task_types":[{"name":"t",)" + members + "}]}");
-    for (std::string const path = "/task_types/0"; text.find(path) != text.npos;)
-        text.replace(text.find(path), path.size(), "");
-    return text;
+    return without(faults(R"({"task_types":[{"name":"t",)" + members + "}]}"), "/task_types/0");
 }
 
 ax::schedule_definition schedule(std::string const& members) {
-    auto const made = parse_definitions(R"({"schedules":[{"name":"s","type":"t",)" + members + "}]}", start);
+    auto const made = parse_definitions(R"({"schedules":[{"name":"s","type":"t",)" + members + "}]}", t0);
     REQUIRE(made.schedules.size() == 1);
     return made.schedules.front();
 }
@@ -51,10 +40,10 @@ ax::schedule_definition schedule(std::string const& members) {
 } // namespace
 
 TEST_CASE("the document in the docs defines what it says", "[scheduler][definitions]") {
-    std::ifstream file(AX_SOURCE_DIR "/docs/definitions.md");
+    std::ifstream file(test::project_file("docs/definitions.md"));
     std::string const page{std::istreambuf_iterator<char>(file), {}};
     auto const begin = page.find("```json\n") + 8;
-    auto const made = parse_definitions(page.substr(begin, page.find("```", begin) - begin), start);
+    auto const made = parse_definitions(page.substr(begin, page.find("```", begin) - begin), t0);
 
     REQUIRE(made.task_types.size() == 2);
     auto const& reconcile = made.task_types[0];
@@ -90,7 +79,7 @@ TEST_CASE("the document in the docs defines what it says", "[scheduler][definiti
     CHECK(made.schedules[1].how.spec() == "every 30000");
     CHECK(made.schedules[1].chosen.misfire == ax::misfire::skip);
     CHECK(made.schedules[1].payload.empty());
-    CHECK(made.schedules[2].how.first(start) ==
+    CHECK(made.schedules[2].how.first(t0) ==
           ax::time_point{std::chrono::sys_days{std::chrono::year{2027} / 1 / 31}} + 23h);
 }
 
@@ -113,9 +102,9 @@ TEST_CASE("each kind of recurrence", "[scheduler][definitions]") {
           "cron quartz Europe/Berlin 0 0 3 ? * 2");
     CHECK(schedule(R"("every":"1h30m")").how.spec() == "every 5400000");
     CHECK(schedule(R"("after_each":"250ms")").how.spec() == "after_each 250");
-    CHECK(schedule(R"("once":"2026-03-29T03:00:00+02:00")").how.first(start) == start + 87 * 24h + 1h);
-    CHECK(schedule(R"("once":"2026-03-29T03:00","zone":"Europe/Berlin")").how.first(start) == start + 87 * 24h + 1h);
-    CHECK(schedule(R"("once":"2026-01-01T00:00:01.250Z")").how.first(start) == start + 1'250ms);
+    CHECK(schedule(R"("once":"2026-03-29T03:00:00+02:00")").how.first(t0) == t0 + 87 * 24h + 1h);
+    CHECK(schedule(R"("once":"2026-03-29T03:00","zone":"Europe/Berlin")").how.first(t0) == t0 + 87 * 24h + 1h);
+    CHECK(schedule(R"("once":"2026-01-01T00:00:01.250Z")").how.first(t0) == t0 + 1'250ms);
     auto const opening = ax::calendar{ax::cron{"0 9 * * MON-FRI", "Europe/Berlin"}}.except(ax::cron{"0 9 24 12 *"});
     json document{{"schedules", {{{"name", "s"}, {"type", "t"}, {"calendar", opening.to_string()}}}}};
     CHECK(parse_definitions(document).schedules.front().how.spec() == "calendar " + opening.to_string());
@@ -325,7 +314,7 @@ TEST_CASE("no document makes the reader fail", "[scheduler][definitions]") {
         REQUIRE(from_value == faults(document.dump()));
         if (from_value.empty()) {
             ++taken;
-            REQUIRE_NOTHROW(parse_definitions(document, start));
+            REQUIRE_NOTHROW(parse_definitions(document, t0));
         }
     }
     CHECK(taken > 100);
@@ -334,7 +323,7 @@ TEST_CASE("no document makes the reader fail", "[scheduler][definitions]") {
     for (int round = 0; round != 3'000; ++round) {
         auto bent = text;
         for (auto n = 1 + random() % 3; n != 0; --n) bent[random() % bent.size()] = static_cast<char>(random());
-        (void)check_definitions(bent, start);
+        (void)check_definitions(bent, t0);
     }
 }
 

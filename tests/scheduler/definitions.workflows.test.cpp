@@ -5,6 +5,7 @@
 #include "ax/scheduler/detail/workflow_text.hpp"
 #include "ax/time/instant_text.hpp"
 
+#include "scheduler/definitions_support.hpp"
 #include "support/catch.hpp"
 
 #include <chrono>
@@ -16,29 +17,19 @@ using ax::check_definitions;
 using ax::parse_definitions;
 using ax::trigger_rule;
 using nlohmann::json;
+using test::faults;
+using test::t0;
+using test::without;
 
 namespace {
 
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
-
-/// All faults, a line each.
-template <class Document>
-std::string faults(Document const& document) {
-    std::string text;
-    for (auto const& e : check_definitions(document, start)) text += e.message() + '\n';
-    return text;
-}
-
 /// The faults of a document with one workflow of these tasks, without the path to it.
 std::string faults_of_tasks(std::string const& tasks) {
-    auto text = faults(R"({"workflows":[{"name":"w","tasks":[)" + tasks + "]}]}");
-    for (std::string const path = "/workflows/0/tasks"; text.find(path) != text.npos;)
-        text.replace(text.find(path), path.size(), "");
-    return text;
+    return without(faults(R"({"workflows":[{"name":"w","tasks":[)" + tasks + "]}]}"), "/workflows/0/tasks");
 }
 
 ax::workflow workflow(std::string const& tasks) {
-    auto const made = parse_definitions(R"({"workflows":[{"name":"w","tasks":[)" + tasks + "]}]}", start);
+    auto const made = parse_definitions(R"({"workflows":[{"name":"w","tasks":[)" + tasks + "]}]}", t0);
     REQUIRE(made.workflows.size() == 1);
     return made.workflows.front();
 }
@@ -74,7 +65,7 @@ TEST_CASE("a workflow of a document has what the document says", "[scheduler][de
     REQUIRE(all[2].until);
     CHECK(all[2].type == "ax:wait");
     CHECK(all[2].until->schedule == "rates");
-    CHECK(all[2].until->at->value() == start + 87 * 24h + 1h);
+    CHECK(all[2].until->at->value() == t0 + 87 * 24h + 1h);
     CHECK(all[2].until->task == "last");
     CHECK(all[2].within == 90min);
     CHECK(all[2].when == trigger_rule::all_done);
@@ -178,7 +169,7 @@ TEST_CASE("a workflow that is written as text reads back the same", "[scheduler]
     ax::workflow w{"all \"of\" it"};
     auto const fetch = w.add(ax::task_type<json>{"fetch"}, json{{"day", "{{{{ds}}"}, {"x", {1.5, nullptr}}},
                              {.name = "fetch", .priority = ax::priority::critical, .route_key = "r"});
-    auto const rates = w.wait_for(ax::occurrence_of("rates", start + 250ms), {.name = "rates", .within = 36'525h});
+    auto const rates = w.wait_for(ax::occurrence_of("rates", t0 + 250ms), {.name = "rates", .within = 36'525h});
     auto const key = w.wait_for(ax::awaited{.key = "k", .schedule = {}, .at = {}, .task = "t"}, {.after = {fetch}});
     std::vector<ax::workflow_task> const parents{fetch, rates, key};
     ax::retry::policy const policies[] = {
@@ -217,7 +208,7 @@ TEST_CASE("a workflow that is written as text reads back the same", "[scheduler]
         CHECK(found[i].within == wanted[i].within);
         CHECK(found[i].until.has_value() == wanted[i].until.has_value());
     }
-    CHECK(found[1].until->at->value() == start + 250ms);
+    CHECK(found[1].until->at->value() == t0 + 250ms);
     CHECK(found[2].until->key == "k");
     CHECK(found[2].until->task == "t");
 
@@ -256,9 +247,9 @@ TEST_CASE("a workflow of a hundred thousand tasks is read in no more than a pass
         tasks.push_back(std::move(one));
     }
     json document{{"workflows", {{{"name", "deep"}, {"tasks", std::move(tasks)}}}}};
-    CHECK(parse_definitions(document, start).workflows.front().size() == size);
+    CHECK(parse_definitions(document, t0).workflows.front().size() == size);
     document["workflows"][0]["tasks"][0]["after"] = {"t" + std::to_string(size - 1)};
-    auto const found = check_definitions(document, start);
+    auto const found = check_definitions(document, t0);
     REQUIRE(found.size() == 1);
     CHECK(found.front().path == "/workflows/0/tasks");
 }
@@ -298,7 +289,7 @@ TEST_CASE("no workflow makes the reader fail", "[scheduler][definitions][workflo
         REQUIRE(from_value == faults(document.dump()));
         if (!from_value.empty()) continue;
         ++taken;
-        for (auto const& w : parse_definitions(document, start).workflows)
+        for (auto const& w : parse_definitions(document, t0).workflows)
             REQUIRE(text_of(ax::detail::parse_workflow<json>(text_of(w))) == text_of(w));
     }
     CHECK(taken > 100);

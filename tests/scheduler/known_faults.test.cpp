@@ -81,7 +81,7 @@ TEST_CASE("each start is a node of its own, whatever it is called", "[scheduler]
     CHECK(b.state(id) == task_state::succeeded);
 }
 
-TEST_CASE("every call after stop has an answer, and what is stored stays steerable", "[scheduler][stop]") { // F105
+TEST_CASE("every call after stop has an answer, and what is stored stays steerable", "[scheduler][stop][threads]") { // F105
     bench b;
     b->on(probe, [] {});
     auto const waiting = b->submit(probe, {}, {.delay = 1h}).id;

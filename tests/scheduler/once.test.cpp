@@ -264,7 +264,7 @@ TEST_CASE("what commit_with owns is let go outside of every lock, whatever becom
     CHECK(gone == 3);
 }
 
-TEST_CASE("the host's open transaction makes a settle wait, and nothing happens twice", "[scheduler][once]") {
+TEST_CASE("the host's open transaction makes a settle wait, and nothing happens twice", "[scheduler][once][threads]") {
     temporary_directory const directory;
     auto const path = directory.file("shop.db");
     tally succeeded;
@@ -461,7 +461,7 @@ TEST_CASE("tasks that a handler submits through the host's connection are for th
     CHECK(ran == 3);
 }
 
-TEST_CASE("a threaded scheduler starts what was committed, told or not", "[scheduler][once]") {
+TEST_CASE("a threaded scheduler starts what was committed, told or not", "[scheduler][once][threads]") {
     temporary_directory const directory;
     auto const path = directory.file("shop.db");
     tally ran;

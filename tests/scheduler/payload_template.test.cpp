@@ -4,6 +4,8 @@
 #include "ax/core/random.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
+#include "support/paths.hpp"
 
 #include <fstream>
 #include <optional>
@@ -13,10 +15,10 @@
 using namespace std::chrono_literals;
 using ax::payload_template;
 using nlohmann::json;
+using test::t0;
 
 namespace {
 
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
 ax::time_zone const berlin{"Europe/Berlin"};
 constexpr ax::time_point summer{1'782'867'600'000ms}; // 2026-07-01 01:00 UTC, 03:00 in Berlin
 
@@ -48,13 +50,13 @@ TEST_CASE("each name of a template stands for its instant, as the zone's clocks 
     CHECK(rendered("{{ts | %s}}") == "1782867600");
     CHECK(rendered("from {{prev | %F}} to {{ds}}") == "from 2026-06-30 to 2026-07-01");
     CHECK(rendered("{{{{ds}}") == "{{ds}}");
-    CHECK(rendered("{{ts}}", start, {}) == "2026-01-01T00:00:00+00:00");
-    CHECK(rendered("{{ts}}", start + 1ms, {}) == "2026-01-01T00:00:00.001+00:00");
-    CHECK(rendered("{{ts}}", start, "America/St_Johns") == "2025-12-31T20:30:00-03:30");
+    CHECK(rendered("{{ts}}", t0, {}) == "2026-01-01T00:00:00+00:00");
+    CHECK(rendered("{{ts}}", t0 + 1ms, {}) == "2026-01-01T00:00:00.001+00:00");
+    CHECK(rendered("{{ts}}", t0, "America/St_Johns") == "2025-12-31T20:30:00-03:30");
 }
 
 TEST_CASE("the table of templates in the docs is true", "[scheduler]") {
-    std::ifstream file(AX_SOURCE_DIR "/docs/definitions.md");
+    std::ifstream file(test::project_file("docs/definitions.md"));
     int rows = 0;
     for (std::string line; std::getline(file, line);) {
         for (std::size_t at; (at = line.find("\\|")) != line.npos;) line.replace(at, 2, "|"); // as a table demands
@@ -68,7 +70,7 @@ TEST_CASE("the table of templates in the docs is true", "[scheduler]") {
 }
 
 TEST_CASE("each letter of a format", "[scheduler]") {
-    auto const at = start + 4 * 24h + 3h + 4min + 5s + 6ms; // 5 January 2026, a Monday
+    auto const at = t0 + 4 * 24h + 3h + 4min + 5s + 6ms; // 5 January 2026, a Monday
     CHECK(rendered("{{ds | %Y %y %m %d %j}}", at) == "2026 26 01 05 005");
     CHECK(rendered("{{ds | %H %M %S %L}}", at) == "04 04 05 006");
     CHECK(rendered("{{ds | %F %T %z %Z}}", at) == "2026-01-05 04:04:05 +0100 Europe/Berlin");
@@ -110,20 +112,20 @@ TEST_CASE("days of an offset are those of the calendar, hours are exact", "[sche
 TEST_CASE("where there is no neighbour, nothing is written", "[scheduler]") {
     auto const made = payload_template::parse(R"({"from":"{{prev | %F}}","to":"{{ next - 1d }}","at":"{{ds}}"})");
     CHECK(made.asks_for_neighbours());
-    CHECK(made.render(start, std::nullopt, std::nullopt) == R"({"from":"","to":"","at":"2026-01-01"})");
+    CHECK(made.render(t0, std::nullopt, std::nullopt) == R"({"from":"","to":"","at":"2026-01-01"})");
     CHECK_FALSE(payload_template::parse(R"("{{ds}}{{ts}}{{scheduled_at}}")").asks_for_neighbours());
 }
 
 TEST_CASE("all around the placeholders stays as it was written", "[scheduler]") {
     auto const made =
         payload_template::parse(R"( { "b" : [ 1.00, "x\u0041 {{ds}}\n" , {"{{ds | %j}}":{}}], "b":2e1 } )");
-    CHECK(made.render(start, {}, {}) == R"( { "b" : [ 1.00, "x\u0041 2026-01-01\n" , {"001":{}}], "b":2e1 } )");
+    CHECK(made.render(t0, {}, {}) == R"( { "b" : [ 1.00, "x\u0041 2026-01-01\n" , {"001":{}}], "b":2e1 } )");
     CHECK_FALSE(made.constant());
 
     std::string const plain = R"({"a":{"b":{"c":[{}]}},"d":"{ } }} {x {","n":1.0,"e":"\"\\"})";
     CHECK(payload_template::parse(plain).constant());
-    CHECK(payload_template::parse(plain).render(start, {}, {}) == plain);
-    CHECK(payload_template::parse("").render(start, {}, {}).empty()); // a task type without payload
+    CHECK(payload_template::parse(plain).render(t0, {}, {}) == plain);
+    CHECK(payload_template::parse("").render(t0, {}, {}).empty()); // a task type without payload
 }
 
 TEST_CASE("braces are written by four of them", "[scheduler]") {
@@ -138,9 +140,9 @@ TEST_CASE("braces are written by four of them", "[scheduler]") {
 
 TEST_CASE("an escaped string is read as what it means and written as JSON", "[scheduler]") {
     auto const made = payload_template::parse(R"("\u007b{ds | \"%Y\"\\\u00e4\ud83d\ude00\n%m\u007d}")");
-    auto const text = made.render(start, {}, {});
+    auto const text = made.render(t0, {}, {});
     CHECK(json::parse(text).get<std::string>() == "\"2026\"\\\xC3\xA4\xF0\x9F\x98\x80\n01");
-    CHECK(rendered("{{ds | \"%F\"\t\\\x01}}", start, {}) == "\"2026-01-01\"\t\\\x01");
+    CHECK(rendered("{{ds | \"%F\"\t\\\x01}}", t0, {}) == "\"2026-01-01\"\t\\\x01");
 }
 
 TEST_CASE("a template that cannot be read is refused, with the place and what may stand there", "[scheduler]") {

@@ -83,7 +83,7 @@ TEST_CASE("a handler's own deadline-less loop of retries does not keep poll from
     CHECK(runs == 1);
 }
 
-TEST_CASE("on_wakeup is called when there is something to do earlier than was said", "[scheduler][poll]") {
+TEST_CASE("on_wakeup is called when there is something to do earlier than was said", "[scheduler][poll][threads]") {
     bench b;
     int woken = 0;
     b->on_wakeup([&] { ++woken; });

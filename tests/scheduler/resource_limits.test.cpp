@@ -145,7 +145,7 @@ TEST_CASE("resources are held by amounts", "[scheduler][limits]") {
     b.settle();
 }
 
-TEST_CASE("those that wait start as soon as the holder ends, in order, with nobody asking", "[scheduler][limits]") {
+TEST_CASE("those that wait start as soon as the holder ends, in order, with nobody asking", "[scheduler][limits][threads]") {
     // The clock stands still, so no sweep is ever due: each next one is started by the end of the one before.
     ax::testing::manual_clock const clock;
     store_type store;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using scheduler_type = ax::scheduler<ax::sqlite_storage, ax::testing::manual_clock>;
-inline constexpr ax::task_type<> probe{"probe"};
+inline constexpr ax::task_type<> daily{"daily"};
 
 } // namespace
 
@@ -26,7 +26,7 @@ TEST_CASE("a file that is opened for half an hour a day is cleaned up, though no
         tasks.reset();
         tasks.emplace(ax::sqlite_storage{directory.file("store.db")}, ax::options{.retention = {.age = 24h * 5}},
                       clock);
-        tasks->on(probe, [] {});
+        tasks->on(daily, [] {});
     };
     auto const pass = [&](ax::duration span) {
         for (; span > span.zero(); span -= 1min) {
@@ -35,9 +35,9 @@ TEST_CASE("a file that is opened for half an hour a day is cleaned up, though no
         }
     };
     open();
-    tasks->submit_all(probe, std::vector<ax::no_payload>(500));
+    tasks->submit_all(daily, std::vector<ax::no_payload>(500));
     tasks->poll(clock.now());
-    CHECK(tasks->stats().tasks("probe", ax::task_state::succeeded) == 500);
+    CHECK(tasks->stats().tasks("daily", ax::task_state::succeeded) == 500);
     pass(30min);
 
     int days = 0;
@@ -52,7 +52,7 @@ TEST_CASE("a file that is opened for half an hour a day is cleaned up, though no
     CHECK(days <= 10);
     CHECK(tasks->health().pruned == 500);
 
-    tasks->submit(probe);
+    tasks->submit(daily);
     tasks->poll(clock.now());
     clock.advance(100 * 24h); // as far as anybody can tell from now
     open();

@@ -4,6 +4,7 @@
 #include "ax/scheduler/schedule.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <array>
 #include <string>
@@ -12,10 +13,7 @@ using namespace std::chrono_literals;
 using ax::detail::recurrence;
 using ax::detail::shortest_distance;
 using ax::detail::spread_offset;
-
-namespace {
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
-} // namespace
+using test::t0;
 
 TEST_CASE("a spread offset is the same for ever", "[scheduler]") {
     // Stores rely on these: an offset that changed with a release would run everything at another time.
@@ -50,21 +48,21 @@ TEST_CASE("spread offsets of names that differ little lie apart", "[scheduler]")
 }
 
 TEST_CASE("the shortest distance between occurrences", "[scheduler]") {
-    CHECK(shortest_distance(recurrence{ax::every{90s}}, start) == 90s);
-    CHECK(shortest_distance(recurrence{ax::after_each{5min}}, start) == 5min);
-    CHECK_FALSE(shortest_distance(recurrence{ax::once{start + 1h}}, start));
-    CHECK(shortest_distance(recurrence{ax::cron{"0 3 * * *"}}, start) == 24h);
-    CHECK(shortest_distance(recurrence{ax::cron{"*/7 * * * *"}}, start) == 4min); // 56 to 60
-    CHECK(shortest_distance(recurrence{ax::cron{"0 0 1 * *"}}, start) == 28 * 24h);
-    CHECK(shortest_distance(recurrence{ax::cron{"0 0 29 2 *"}}, start) == 1461 * 24h);
-    CHECK_FALSE(shortest_distance(recurrence{ax::cron{"0 0 0 1 6 * 2030"}}, start)); // one occurrence
+    CHECK(shortest_distance(recurrence{ax::every{90s}}, t0) == 90s);
+    CHECK(shortest_distance(recurrence{ax::after_each{5min}}, t0) == 5min);
+    CHECK_FALSE(shortest_distance(recurrence{ax::once{t0 + 1h}}, t0));
+    CHECK(shortest_distance(recurrence{ax::cron{"0 3 * * *"}}, t0) == 24h);
+    CHECK(shortest_distance(recurrence{ax::cron{"*/7 * * * *"}}, t0) == 4min); // 56 to 60
+    CHECK(shortest_distance(recurrence{ax::cron{"0 0 1 * *"}}, t0) == 28 * 24h);
+    CHECK(shortest_distance(recurrence{ax::cron{"0 0 29 2 *"}}, t0) == 1461 * 24h);
+    CHECK_FALSE(shortest_distance(recurrence{ax::cron{"0 0 0 1 6 * 2030"}}, t0)); // one occurrence
     // The day on which the clocks go forward has 23 hours, three months later than a look at 64 days would see.
-    CHECK(shortest_distance(recurrence{ax::cron{"0 12 * * *", "Europe/Berlin"}}, start - 260 * 24h) == 23h);
+    CHECK(shortest_distance(recurrence{ax::cron{"0 12 * * *", "Europe/Berlin"}}, t0 - 260 * 24h) == 23h);
 }
 
 TEST_CASE("a spread as long as the period is refused", "[scheduler]") {
     auto const check = [](recurrence const& how, ax::duration window) {
-        ax::detail::check_spread("nightly", how, window, start);
+        ax::detail::check_spread("nightly", how, window, t0);
     };
     recurrence const rate{ax::every{30s}};
     CHECK_NOTHROW(check(rate, 0ms));
@@ -73,5 +71,5 @@ TEST_CASE("a spread as long as the period is refused", "[scheduler]") {
     CHECK_THROWS_AS(check(recurrence{ax::cron{"0 3 * * *"}}, 24h), ax::error);
     CHECK_NOTHROW(check(recurrence{ax::cron{"0 3 * * *"}}, 24h - 1ms));
     CHECK_THROWS_AS(check(recurrence{ax::after_each{1min}}, 1min), ax::error);
-    CHECK_NOTHROW(check(recurrence{ax::once{start}}, 24h));
+    CHECK_NOTHROW(check(recurrence{ax::once{t0}}, 24h));
 }

@@ -334,7 +334,7 @@ TEST_CASE("a step whose value cannot be stored fails the attempt", "[scheduler][
     CHECK(calls == 2);
 }
 
-TEST_CASE("a handler's own threads may have steps of their own at the same time", "[scheduler][once]") {
+TEST_CASE("a handler's own threads may have steps of their own at the same time", "[scheduler][once][threads]") {
     bench b;
     std::atomic<int> calls{0};
     b->on(

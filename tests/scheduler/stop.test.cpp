@@ -169,7 +169,7 @@ TEST_CASE("a destructor without stop ends cleanly, and nothing that was accepted
     CHECK(succeeded == accepted);
 }
 
-TEST_CASE("stop from inside a handler does not wait for that handler", "[scheduler][stop]") {
+TEST_CASE("stop from inside a handler does not wait for that handler", "[scheduler][stop][threads]") {
     SECTION("polled") {
         bench b;
         int runs = 0;

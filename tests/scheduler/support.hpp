@@ -7,6 +7,7 @@
 #include "ax/testing/manual_clock.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 #include "support/shared_storage.hpp"
 
 #include <chrono>
@@ -27,7 +28,7 @@
 // How a failed check shows what it found.
 namespace std::chrono {
 inline std::ostream& operator<<(std::ostream& out, ax::time_point t) {
-    return out << t.time_since_epoch().count() - 1'767'225'600'000 << " ms after the start of 2026";
+    return out << (t - test::t0).count() << " ms after the start of 2026";
 }
 } // namespace std::chrono
 namespace ax {

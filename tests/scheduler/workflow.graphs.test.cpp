@@ -6,6 +6,7 @@
 #include "ax/storage/sqlite.hpp"
 
 #include "scheduler/support.hpp"
+#include "support/paths.hpp"
 #include "storage/sqlite_fixture.hpp"
 
 #include <sqlite3.h>
@@ -28,7 +29,7 @@ struct graph {
 
 std::vector<graph> recorded() {
     std::vector<graph> all;
-    for (auto const& entry : std::filesystem::directory_iterator(AX_TEST_DATA "/workflows")) {
+    for (auto const& entry : std::filesystem::directory_iterator(test::data_file("workflows"))) {
         if (entry.path().extension() != ".json") continue;
         std::ifstream in(entry.path());
         auto const document = nlohmann::json::parse(in);

@@ -119,7 +119,7 @@ class crowd {
 
 } // namespace
 
-TEST_CASE("a lone caller commits on its own thread, one transaction for each call", "[storage]") {
+TEST_CASE("a lone caller commits on its own thread, one transaction for each call", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     std::thread::id ran;
@@ -135,7 +135,7 @@ TEST_CASE("a lone caller commits on its own thread, one transaction for each cal
     CHECK(queue.waiting() == 0);
 }
 
-TEST_CASE("callers that wait share the next commit, in the order in which they came", "[storage]") {
+TEST_CASE("callers that wait share the next commit, in the order in which they came", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     crowd callers{book, queue};
@@ -146,7 +146,7 @@ TEST_CASE("callers that wait share the next commit, in the order in which they c
     CHECK(queue.waiting() == 0);
 }
 
-TEST_CASE("a group is durable where one of its members asks for it", "[storage]") {
+TEST_CASE("a group is durable where one of its members asks for it", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     crowd callers{book, queue};
@@ -157,7 +157,7 @@ TEST_CASE("a group is durable where one of its members asks for it", "[storage]"
     CHECK(book.durable == std::vector<bool>{false, true});
 }
 
-TEST_CASE("a group has a largest size, and the rest goes with the next", "[storage]") {
+TEST_CASE("a group has a largest size, and the rest goes with the next", "[storage][threads]") {
     ledger book;
     queue_type queue{book, 2};
     crowd callers{book, queue};
@@ -167,7 +167,7 @@ TEST_CASE("a group has a largest size, and the rest goes with the next", "[stora
     CHECK(book.durable == std::vector<bool>{false, false, false, true});
 }
 
-TEST_CASE("an operation that throws fails alone, and the others run again", "[storage]") {
+TEST_CASE("an operation that throws fails alone, and the others run again", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     crowd callers{book, queue};
@@ -186,7 +186,7 @@ TEST_CASE("an operation that throws fails alone, and the others run again", "[st
     CHECK(book.undone == 2); // the group, and the one that threw
 }
 
-TEST_CASE("an operation that throws while it is alone runs once", "[storage]") {
+TEST_CASE("an operation that throws while it is alone runs once", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     int runs = 0;
@@ -202,7 +202,7 @@ TEST_CASE("an operation that throws while it is alone runs once", "[storage]") {
     CHECK(book.kept == std::vector{1});
 }
 
-TEST_CASE("a commit that fails fails all of its group, each with an exception of its own", "[storage]") {
+TEST_CASE("a commit that fails fails all of its group, each with an exception of its own", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     {
@@ -219,7 +219,7 @@ TEST_CASE("a commit that fails fails all of its group, each with an exception of
     CHECK(book.kept == std::vector{0, 4});
 }
 
-TEST_CASE("a transaction that cannot begin fails its group at once", "[storage]") {
+TEST_CASE("a transaction that cannot begin fails its group at once", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     crowd callers{book, queue};
@@ -246,7 +246,7 @@ TEST_CASE("a transaction that cannot begin fails its group at once", "[storage]"
     CHECK(book.kept == std::vector{0});
 }
 
-TEST_CASE("a transaction inside of another one is refused instead of waiting for itself", "[storage]") {
+TEST_CASE("a transaction inside of another one is refused instead of waiting for itself", "[storage][threads]") {
     ledger book;
     queue_type queue{book};
     ledger other_book;
@@ -261,7 +261,7 @@ TEST_CASE("a transaction inside of another one is refused instead of waiting for
     CHECK(other_book.kept == std::vector{1});
 }
 
-TEST_CASE("of many threads each gets its own answer, and all that succeeded is kept once", "[storage]") {
+TEST_CASE("of many threads each gets its own answer, and all that succeeded is kept once", "[storage][threads]") {
     ledger book;
     queue_type queue{book, 3};
     constexpr int threads = 8;

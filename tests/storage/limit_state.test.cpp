@@ -2,6 +2,7 @@
 #include "ax/storage/detail/limit_state.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <algorithm>
 #include <random>
@@ -13,7 +14,7 @@ using ax::detail::limit_state;
 
 namespace {
 
-constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
+using test::t0;
 
 limit_state state_of(ax::limit const& how) {
     limit_state state;

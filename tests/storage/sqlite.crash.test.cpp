@@ -5,6 +5,7 @@
 #include "storage/sqlite_fixture.hpp"
 #include "storage/sqlite_process.hpp"
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <cstdint>
 #include <map>
@@ -17,7 +18,7 @@
 namespace {
 
 using writer = ax::sqlite_storage::writer;
-constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
+using test::t0;
 
 /// Whether SQLite finds its own file sound.
 std::string integrity(std::string const& path) {
@@ -142,7 +143,7 @@ TEST_CASE("a process that is killed while it creates the store leaves one that o
     }
 }
 
-TEST_CASE("durable commits of many threads are all kept, each with its own answer", "[storage][sqlite]") {
+TEST_CASE("durable commits of many threads are all kept, each with its own answer", "[storage][sqlite][threads]") {
     temporary_directory const directory;
     ax::sqlite_storage store{directory.file("store.db")};
     constexpr std::size_t threads = 8;

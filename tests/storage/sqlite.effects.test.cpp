@@ -324,7 +324,7 @@ TEST_CASE("one bad commit_with among many good ones harms none of them", "[stora
     CHECK(b.number("SELECT count(*) FROM ledger") == 78);
 }
 
-TEST_CASE("other callers who share the commit notice nothing of a bad one", "[storage][sqlite][once]") {
+TEST_CASE("other callers who share the commit notice nothing of a bad one", "[storage][sqlite][once][threads]") {
     effects_bench b;
     constexpr std::size_t rounds = 50;
     std::vector<std::unique_ptr<effects_bench::attempt>> bad;

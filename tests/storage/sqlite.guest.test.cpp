@@ -257,7 +257,7 @@ TEST_CASE("a submit that fails leaves the host's transaction as it was", "[stora
 }
 
 TEST_CASE("two open transactions, the store's and the host's, wait for each other and lose nothing",
-          "[storage][sqlite][once]") {
+          "[storage][sqlite][once][threads]") {
     guest_bench b;
     constexpr int rounds = 100;
     std::atomic<bool> failed{false};

@@ -4,6 +4,8 @@
 
 #include "storage/sqlite_fixture.hpp"
 #include "support/catch.hpp"
+#include "support/instants.hpp"
+#include "support/paths.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +17,7 @@
 
 namespace {
 
-constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
+using test::t0;
 
 /// FNV-1a.
 constexpr std::uint64_t checksum(std::string_view text) {
@@ -26,7 +28,7 @@ constexpr std::uint64_t checksum(std::string_view text) {
 
 /// A store as a former version left it: a dump of it, run on an empty database.
 void restore(std::string const& path, int schema) {
-    std::ifstream in(std::string(AX_TEST_DATA) + "/sqlite/schema-" + std::to_string(schema) + ".sql");
+    std::ifstream in(test::data_file("sqlite/schema-" + std::to_string(schema) + ".sql"));
     std::string const dump{std::istreambuf_iterator<char>(in), {}};
     REQUIRE(dump.size() > 1'000);
     ax::detail::sqlite_connection db{path};

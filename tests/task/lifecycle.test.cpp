@@ -2,6 +2,7 @@
 #include "ax/task/lifecycle.hpp"
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <array>
 #include <fstream>
@@ -112,7 +113,7 @@ TEST_CASE("a number that is no state is refused", "[task]") {
 }
 
 TEST_CASE("the diagram and the table in the documents are drawn from the lifecycle", "[task]") {
-    auto const page = read(AX_SOURCE_DIR "/docs/lifecycle.md");
+    auto const page = read(test::project_file("docs/lifecycle.md"));
     CHECK(page.find("```mermaid\n" + lifecycle.to_mermaid() + "```\n") != std::string::npos);
     CHECK(page.find("```text\n" + lifecycle.to_text() + "```\n") != std::string::npos);
 }

@@ -4,6 +4,7 @@
 #include "ax/storage/memory.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <optional>
 #include <span>
@@ -20,7 +21,7 @@ static_assert(!ax::transactional_storage<store_type>);
 
 namespace {
 
-constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
+using test::t0;
 
 /// Inserts one task. Gives the code of what is thrown, nothing where nothing is.
 std::optional<ax::errc> insert(store_type& store, ax::alarms& due, int* calls = nullptr) {

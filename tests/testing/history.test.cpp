@@ -5,6 +5,7 @@
 #include "ax/storage/memory.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -21,7 +22,7 @@ using ax::testing::history;
 
 namespace {
 
-constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
+using test::t0;
 
 ax::event event_of(event_kind kind, std::uint64_t fence, ax::duration lateness = ax::duration{0}) {
     ax::event e;

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-TEST_CASE("time zones can be looked up and used from many threads at once", "[time]") {
+TEST_CASE("time zones can be looked up and used from many threads at once", "[time][threads]") {
     // More names than threads, each met for the first time by several threads together; wrong ones between them.
     std::array<char const*, 12> const names = {"Europe/Berlin",   "Africa/Cairo",     "America/Havana", "Asia/Tehran",
                                                "Mars/Base",       "Asia/Gaza",        "Pacific/Apia",   "UTC",

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t million = 1'000'000;
 constexpr std::size_t small_change = 512 * 1024; // what an idle wheel may keep
-time_point const day{milliseconds{1'700'000'000'123}};
+time_point const origin{milliseconds{1'700'000'000'123}};
 
 using wheel_of_ids = ax::timing_wheel<std::uint64_t>;
 
@@ -43,15 +43,15 @@ std::vector<ax::timer_handle> fill(wheel_of_ids& wheel, std::size_t n, std::int6
 TEST_CASE("timing_wheel takes at most 40 bytes for a timer with an id of 64 bits", "[wheel]") {
     auto const horizon = GENERATE(std::int64_t{60}, std::int64_t{600'000}, std::int64_t{1} << 40);
     auto const before = bytes_held.load();
-    wheel_of_ids wheel{day};
+    wheel_of_ids wheel{origin};
     std::mt19937_64 random{11};
     for (std::size_t i = 0; i != million; ++i) {
-        wheel.schedule(day + milliseconds{static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(horizon))},
+        wheel.schedule(origin + milliseconds{static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(horizon))},
                        i);
     }
     auto const full = bytes_held.load() - before; // before the test framework keeps anything
     auto const full_said = wheel.memory();
-    wheel.advance(day + milliseconds{horizon / 2}, [](std::uint64_t) {});
+    wheel.advance(origin + milliseconds{horizon / 2}, [](std::uint64_t) {});
     auto const half = bytes_held.load() - before;
     auto const half_said = wheel.memory();
     CAPTURE(horizon, full / million);
@@ -62,7 +62,7 @@ TEST_CASE("timing_wheel takes at most 40 bytes for a timer with an id of 64 bits
 }
 
 TEST_CASE("timing_wheel gives the memory of a million cancelled timers back at once", "[wheel]") {
-    wheel_of_ids wheel{day};
+    wheel_of_ids wheel{origin};
     auto handles = fill(wheel, million);
     auto const order = GENERATE(0, 1, 2);
     CAPTURE(order);
@@ -80,22 +80,22 @@ TEST_CASE("timing_wheel gives the memory of a million cancelled timers back at o
 }
 
 TEST_CASE("timing_wheel gives the memory of a million timers back when they have fired", "[wheel]") {
-    wheel_of_ids wheel{day};
+    wheel_of_ids wheel{origin};
     auto const fill_with_overdue = GENERATE(false, true);
     fill(wheel, million);
     if (fill_with_overdue) {
-        for (std::size_t i = 0; i != million; ++i) wheel.schedule(day - milliseconds{i % 1'000}, i);
+        for (std::size_t i = 0; i != million; ++i) wheel.schedule(origin - milliseconds{i % 1'000}, i);
     }
     auto const expected = fill_with_overdue ? 2 * million : million;
-    CHECK(wheel.advance(day + 10min, [](std::uint64_t) {}) == expected);
+    CHECK(wheel.advance(origin + 10min, [](std::uint64_t) {}) == expected);
     CHECK(wheel.memory() <= small_change);
     CHECK(wheel.check_invariants());
 }
 
 TEST_CASE("timing_wheel does not grow when timeouts are scheduled and cancelled for ever (F129)", "[wheel]") {
-    wheel_of_ids wheel{day};
-    wheel.schedule(day + 24h, 0);
-    auto now = day;
+    wheel_of_ids wheel{origin};
+    wheel.schedule(origin + 24h, 0);
+    auto now = origin;
     for (int i = 0; i != 1'000'000; ++i) {
         wheel.cancel(wheel.schedule(now + 30s, 1));
         if (i % 100 == 0) wheel.advance(now += 1ms, [](std::uint64_t) {});
@@ -105,10 +105,10 @@ TEST_CASE("timing_wheel does not grow when timeouts are scheduled and cancelled 
 }
 
 TEST_CASE("timing_wheel at work does not allocate for each timer", "[wheel]") {
-    wheel_of_ids wheel{day};
+    wheel_of_ids wheel{origin};
     fill(wheel, 10'000, 10'000);
     std::uint64_t seed = 1;
-    auto now = day;
+    auto now = origin;
     std::size_t fired = 0;
     auto const renew = [&](std::uint64_t id) {
         ++fired;
@@ -124,7 +124,7 @@ TEST_CASE("timing_wheel at work does not allocate for each timer", "[wheel]") {
 }
 
 TEST_CASE("timing_wheel loses no timer when memory runs out", "[wheel]") {
-    wheel_of_ids wheel{day};
+    wheel_of_ids wheel{origin};
     std::vector<ax::timer_handle> handles;
     handles.reserve(20'000);
     std::size_t scheduled = 0;
@@ -151,24 +151,24 @@ TEST_CASE("timing_wheel loses no timer when memory runs out", "[wheel]") {
     std::mt19937_64 random{3};
     for (int i = 0; i != 20'000; ++i) {
         auto const delay = static_cast<std::int64_t>(random() % (i % 2 == 0 ? 600'000 : 5'000)) - 10;
-        insist([&] { handles.push_back(wheel.schedule(day + milliseconds{delay}, 1)); });
+        insist([&] { handles.push_back(wheel.schedule(origin + milliseconds{delay}, 1)); });
         ++scheduled;
     }
     CHECK(failures > 100);
     auto scratch = handles;
     for (std::size_t i = 0; i < scratch.size(); i += 7) {
-        auto const when = day + milliseconds{static_cast<std::int64_t>(random() % 400'000)};
+        auto const when = origin + milliseconds{static_cast<std::int64_t>(random() % 400'000)};
         auto done = false;
         insist([&] { done = wheel.reschedule(scratch[i], when); });
         REQUIRE(done);
     }
     failures = 0;
-    for (auto now = day; !wheel.empty(); now += 999ms) {
+    for (auto now = origin; !wheel.empty(); now += 999ms) {
         insist([&] { wheel.advance(now, fire); });
-        if (now == day + 300 * 999ms) insist([&] { wheel.rewind(day); });
+        if (now == origin + 300 * 999ms) insist([&] { wheel.rewind(origin); });
         if (last < now) last = now;
     }
     CHECK(failures > 0);
     CHECK(fired == scheduled);
-    CHECK(last < day + 11min);
+    CHECK(last < origin + 11min);
 }
