@@ -28,7 +28,7 @@ std::string faults_of_tasks(std::string const& tasks) {
     return without(faults(R"({"workflows":[{"name":"w","tasks":[)" + tasks + "]}]}"), "/workflows/0/tasks");
 }
 
-ax::workflow workflow(std::string const& tasks) {
+ax::workflow workflow_of(std::string const& tasks) {
     auto const made = parse_definitions(R"({"workflows":[{"name":"w","tasks":[)" + tasks + "]}]}", t0);
     REQUIRE(made.workflows.size() == 1);
     return made.workflows.front();
@@ -39,7 +39,7 @@ std::string text_of(ax::workflow const& w) { return ax::detail::workflow_text<js
 } // namespace
 
 TEST_CASE("a workflow of a document has what the document says", "[scheduler][definitions][workflow]") {
-    auto const w = workflow(R"(
+    auto const w = workflow_of(R"(
         {"name": "sum", "type": "sum", "after": ["fetch", "rates", "fetch"], "when": "none_failed"},
         {"name": "fetch", "type": "fetch-day", "payload": {"day": 7}, "priority": "high", "route_key": "r",
          "retry": {"fixed": "10s", "attempts": 3}},
@@ -75,7 +75,7 @@ TEST_CASE("a workflow of a document has what the document says", "[scheduler][de
 
 TEST_CASE("each trigger rule has its name in a document", "[scheduler][definitions][workflow]") {
     for (auto const rule : ax::all_trigger_rules) {
-        auto const w = workflow(R"({"name":"a","type":"t","when":")" + std::string(to_string(rule)) + "\"}");
+        auto const w = workflow_of(R"({"name":"a","type":"t","when":")" + std::string(to_string(rule)) + "\"}");
         CHECK(w.nodes().all().front().when == rule);
     }
 }

@@ -28,8 +28,6 @@ struct seen {
     }
 };
 
-std::size_t stored(bench& b) { return b->list({.limit = 1'000'000}).size(); }
-
 } // namespace
 
 TEST_CASE("submit refuses what makes no sense with a key, names it, and stores nothing", "[scheduler][keys]") {

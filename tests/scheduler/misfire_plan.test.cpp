@@ -6,6 +6,7 @@
 #include "ax/time/instant_text.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <optional>
 #include <string>
@@ -16,11 +17,11 @@ using ax::detail::misfire_grace;
 using ax::detail::misfire_terms;
 using ax::detail::plan_misfires;
 using ax::detail::recurrence;
+using test::t0;
 using times = std::vector<ax::time_point>;
 
 namespace {
 
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
 recurrence const minutely{ax::every{1min}};
 
 /// The same by enumeration of every instant that is due.
@@ -62,82 +63,82 @@ naive_plan plan_naively(recurrence const& how, ax::time_point cursor, ax::time_p
 } // namespace
 
 TEST_CASE("what is not due yet stays with the cursor", "[scheduler][misfire]") {
-    auto const plan = plan_misfires(minutely, start, start - 1ms, {});
+    auto const plan = plan_misfires(minutely, t0, t0 - 1ms, {});
     CHECK(plan.create.empty());
     CHECK(plan.skipped == 0);
     CHECK(plan.reason.empty());
-    CHECK(plan.next == start);
+    CHECK(plan.next == t0);
 }
 
 TEST_CASE("what is due is created, whatever the policy", "[scheduler][misfire]") {
     for (auto const& policy :
          {ax::misfire::skip, ax::misfire::run_once, ax::misfire::run_all(3), ax::misfire::within(1ms)}) {
         CAPTURE(to_text(policy));
-        auto const plan = plan_misfires(minutely, start, start + 1s, {.policy = policy});
-        CHECK(plan.create == times{start});
+        auto const plan = plan_misfires(minutely, t0, t0 + 1s, {.policy = policy});
+        CHECK(plan.create == times{t0});
         CHECK(plan.skipped == 0);
         CHECK(plan.reason.empty());
-        CHECK(plan.next == start + 1min);
+        CHECK(plan.next == t0 + 1min);
     }
 }
 
 TEST_CASE("misfire skip: nothing of what was missed", "[scheduler][misfire]") {
-    auto const plan = plan_misfires(minutely, start, start + 5min + 1'001ms, {.policy = ax::misfire::skip});
+    auto const plan = plan_misfires(minutely, t0, t0 + 5min + 1'001ms, {.policy = ax::misfire::skip});
     CHECK(plan.create.empty());
     CHECK(plan.skipped == 6);
-    CHECK(plan.first_skipped == start);
-    CHECK(plan.last_skipped == start + 5min);
+    CHECK(plan.first_skipped == t0);
+    CHECK(plan.last_skipped == t0 + 5min);
     CHECK(plan.reason == "missed: the policy is to skip");
-    CHECK(plan.next == start + 6min);
+    CHECK(plan.next == t0 + 6min);
 
-    auto const a_moment_before = plan_misfires(minutely, start, start + 5min + 1s, {.policy = ax::misfire::skip});
-    CHECK(a_moment_before.create == times{start + 5min}); // that one is on time
+    auto const a_moment_before = plan_misfires(minutely, t0, t0 + 5min + 1s, {.policy = ax::misfire::skip});
+    CHECK(a_moment_before.create == times{t0 + 5min}); // that one is on time
     CHECK(a_moment_before.skipped == 5);
 }
 
 TEST_CASE("misfire run_once: the latest stands for all that was missed", "[scheduler][misfire]") {
-    auto const plan = plan_misfires(minutely, start, start + 5min + 30s, {});
-    CHECK(plan.create == times{start + 5min});
+    auto const plan = plan_misfires(minutely, t0, t0 + 5min + 30s, {});
+    CHECK(plan.create == times{t0 + 5min});
     CHECK(plan.skipped == 5);
-    CHECK(plan.last_skipped == start + 4min);
+    CHECK(plan.last_skipped == t0 + 4min);
     CHECK(plan.reason == "missed: a later one stands for it");
-    CHECK(plan.next == start + 6min);
+    CHECK(plan.next == t0 + 6min);
 }
 
 TEST_CASE("misfire run_all: the latest n, in order", "[scheduler][misfire]") {
-    auto const now = start + 5min + 30s;
-    auto const plan = plan_misfires(minutely, start, now, {.policy = ax::misfire::run_all(2)});
-    CHECK(plan.create == times{start + 4min, start + 5min});
+    auto const now = t0 + 5min + 30s;
+    auto const plan = plan_misfires(minutely, t0, now, {.policy = ax::misfire::run_all(2)});
+    CHECK(plan.create == times{t0 + 4min, t0 + 5min});
     CHECK(plan.skipped == 4);
     CHECK(plan.reason == "missed: only the latest 2 are made up for");
-    auto const all = plan_misfires(minutely, start, now, {.policy = ax::misfire::run_all(6)});
+    auto const all = plan_misfires(minutely, t0, now, {.policy = ax::misfire::run_all(6)});
     CHECK(all.create.size() == 6);
-    CHECK(all.create.front() == start);
+    CHECK(all.create.front() == t0);
     CHECK(all.skipped == 0);
     CHECK(all.reason.empty());
     // One that is on time uses up nothing of n.
-    auto const with_one_on_time = plan_misfires(minutely, start, start + 5min, {.policy = ax::misfire::run_all(2)});
-    CHECK(with_one_on_time.create == times{start + 3min, start + 4min, start + 5min});
+    auto const with_one_on_time = plan_misfires(minutely, t0, t0 + 5min, {.policy = ax::misfire::run_all(2)});
+    CHECK(with_one_on_time.create == times{t0 + 3min, t0 + 4min, t0 + 5min});
 }
 
 TEST_CASE("misfire within: as run_once until it is too late", "[scheduler][misfire]") {
     misfire_terms const terms{.policy = ax::misfire::within(10min)};
     recurrence const hourly{ax::cron{"0 * * * *"}};
-    auto const in_time = plan_misfires(hourly, start, start + 3h + 10min, terms);
-    CHECK(in_time.create == times{start + 3h});
+    auto const in_time = plan_misfires(hourly, t0, t0 + 3h + 10min, terms);
+    CHECK(in_time.create == times{t0 + 3h});
     CHECK(in_time.skipped == 3);
     CHECK(in_time.reason == "missed: a later one stands for it");
-    auto const too_late = plan_misfires(hourly, start, start + 3h + 10min + 1ms, terms);
+    auto const too_late = plan_misfires(hourly, t0, t0 + 3h + 10min + 1ms, terms);
     CHECK(too_late.create.empty());
     CHECK(too_late.skipped == 4);
     CHECK(too_late.reason == "missed: the latest is late by more than 600000 ms");
-    CHECK(too_late.next == start + 4h);
+    CHECK(too_late.next == t0 + 4h);
 }
 
 TEST_CASE("a scheduler that was watching drops nothing because it was slow", "[scheduler][misfire]") {
     // The storage was locked for 6 seconds when a daily task came due (F003).
     recurrence const daily{ax::cron{"0 3 * * *"}};
-    auto const due = start + 3h;
+    auto const due = t0 + 3h;
     misfire_terms terms{.policy = ax::misfire::skip, .grace = misfire_grace(due + 6s, due - 1h)};
     CHECK(plan_misfires(daily, due, due + 6s, terms).create == times{due});
     // It was started after the task came due: missed.
@@ -156,46 +157,46 @@ TEST_CASE("a scheduler that was watching drops nothing because it was slow", "[s
 
 TEST_CASE("lateness counts from when a spread task was to run", "[scheduler][misfire]") {
     misfire_terms const terms{.policy = ax::misfire::skip, .offset = 20s};
-    CHECK(plan_misfires(minutely, start, start + 20s - 1ms, terms).next == start); // not due
-    CHECK(plan_misfires(minutely, start, start + 21s, terms).create == times{start});
-    CHECK(plan_misfires(minutely, start, start + 21s + 1ms, terms).skipped == 1);
-    auto const plan = plan_misfires(minutely, start, start + 1min + 10s, {.offset = 20s}); // the second is not due yet
-    CHECK(plan.create == times{start});
-    CHECK(plan.next == start + 1min);
+    CHECK(plan_misfires(minutely, t0, t0 + 20s - 1ms, terms).next == t0); // not due
+    CHECK(plan_misfires(minutely, t0, t0 + 21s, terms).create == times{t0});
+    CHECK(plan_misfires(minutely, t0, t0 + 21s + 1ms, terms).skipped == 1);
+    auto const plan = plan_misfires(minutely, t0, t0 + 1min + 10s, {.offset = 20s}); // the second is not due yet
+    CHECK(plan.create == times{t0});
+    CHECK(plan.next == t0 + 1min);
 }
 
 TEST_CASE("a fixed delay that is skipped counts on from now", "[scheduler][misfire]") {
     recurrence const gap{ax::after_each{5min}};
-    auto const now = start + 1h;
-    auto const created = plan_misfires(gap, start, now, {});
-    CHECK(created.create == times{start});
+    auto const now = t0 + 1h;
+    auto const created = plan_misfires(gap, t0, now, {});
+    CHECK(created.create == times{t0});
     CHECK_FALSE(created.next); // it waits for the end of that run
-    auto const skipped = plan_misfires(gap, start, now, {.policy = ax::misfire::skip});
+    auto const skipped = plan_misfires(gap, t0, now, {.policy = ax::misfire::skip});
     CHECK(skipped.create.empty());
     CHECK(skipped.skipped == 1);
     CHECK(skipped.next == now + 5min);
 }
 
 TEST_CASE("a single instant that was missed runs or is over", "[scheduler][misfire]") {
-    recurrence const single{ax::once{start}};
-    CHECK(plan_misfires(single, start, start + 1h, {}).create == times{start});
-    auto const skipped = plan_misfires(single, start, start + 1h, {.policy = ax::misfire::skip});
+    recurrence const single{ax::once{t0}};
+    CHECK(plan_misfires(single, t0, t0 + 1h, {}).create == times{t0});
+    auto const skipped = plan_misfires(single, t0, t0 + 1h, {.policy = ax::misfire::skip});
     CHECK(skipped.create.empty());
     CHECK(skipped.skipped == 1);
     CHECK_FALSE(skipped.next);
 }
 
 TEST_CASE("years that were missed are counted without being enumerated", "[scheduler][misfire]") {
-    auto const now = start + 100 * 365 * 24h + 500ms;
+    auto const now = t0 + 100 * 365 * 24h + 500ms;
     recurrence const fast{ax::every{1ms}};
-    auto const plan = plan_misfires(fast, start, now, {.policy = ax::misfire::run_all(10'000)});
+    auto const plan = plan_misfires(fast, t0, now, {.policy = ax::misfire::run_all(10'000)});
     CHECK(plan.create.size() == 11'001); // 10,000 that were missed, and those of the last second
-    CHECK(plan.skipped == static_cast<std::uint64_t>((now - start).count()) + 1 - 11'001);
+    CHECK(plan.skipped == static_cast<std::uint64_t>((now - t0).count()) + 1 - 11'001);
     CHECK(plan.create.back() == now);
     CHECK(plan.next == now + 1ms);
 
     recurrence const each_second{ax::cron{"* * * * * *", "Europe/Berlin"}};
-    auto const counted = plan_misfires(each_second, start, now, {});
+    auto const counted = plan_misfires(each_second, t0, now, {});
     CHECK(counted.create == times{now - 500ms});
     CHECK(counted.skipped == 100ULL * 365 * 86'400);
 }
@@ -203,11 +204,11 @@ TEST_CASE("years that were missed are counted without being enumerated", "[sched
 TEST_CASE("a cursor that is no occurrence of its calendar any more counts as one", "[scheduler][misfire]") {
     // The zone's rules have changed since it was stored.
     recurrence const hourly{ax::cron{"0 * * * *"}};
-    auto const plan = plan_misfires(hourly, start + 10min, start + 2h + 30min, {.policy = ax::misfire::run_all(9)});
-    CHECK(plan.create == times{start + 10min, start + 1h, start + 2h});
-    auto const skipped = plan_misfires(hourly, start + 10min, start + 2h + 30min, {.policy = ax::misfire::skip});
+    auto const plan = plan_misfires(hourly, t0 + 10min, t0 + 2h + 30min, {.policy = ax::misfire::run_all(9)});
+    CHECK(plan.create == times{t0 + 10min, t0 + 1h, t0 + 2h});
+    auto const skipped = plan_misfires(hourly, t0 + 10min, t0 + 2h + 30min, {.policy = ax::misfire::skip});
     CHECK(skipped.skipped == 3);
-    CHECK(skipped.first_skipped == start + 10min);
+    CHECK(skipped.first_skipped == t0 + 10min);
 }
 
 TEST_CASE("plans agree with an enumeration of every instant", "[scheduler][misfire]") {
@@ -230,7 +231,7 @@ TEST_CASE("plans agree with an enumeration of every instant", "[scheduler][misfi
         auto const how = [&]() -> recurrence {
             switch (below(8)) {
             case 0: return ax::after_each{step};
-            case 1: return ax::once{start + hour};
+            case 1: return ax::once{t0 + hour};
             case 2:
             case 3: return ax::every{step};
             case 4: return ax::calendar{ax::cron{text, zone}}.except(ax::cron{"* * * * * TUE"});
@@ -238,7 +239,7 @@ TEST_CASE("plans agree with an enumeration of every instant", "[scheduler][misfi
             }
         }();
         // Around the changes of the clocks, too.
-        auto const begin = start + hour + ax::duration{below(60'000)};
+        auto const begin = t0 + hour + ax::duration{below(60'000)};
         auto const cursor = how.first(begin);
         REQUIRE(cursor);
         misfire_terms terms;

@@ -380,12 +380,10 @@ TEST_CASE("the time last seen is written once a minute at most, with other work"
 
 namespace {
 
-constexpr ax::time_point start{ax::duration{1'767'225'600'000}};
-
 /// A clock and what is made of it.
 struct observed {
     ax::detail::trusted_time trust;
-    ax::time_point wall = start;
+    ax::time_point wall = t0;
     ax::duration steady{1'000};
 
     explicit observed(std::string_view kept = {}) { trust.start(kept, wall, steady); }
@@ -472,7 +470,7 @@ TEST_CASE("trusted_time knows from its text what an earlier run knew", "[schedul
     }
     SECTION("the clock is behind all that was seen") {
         observed second;
-        second.wall = start - 1h;
+        second.wall = t0 - 1h;
         second.trust.start(kept, second.wall, second.steady);
         CHECK(second.behind() == 0s);
         CHECK_FALSE(second.trust.doubts());

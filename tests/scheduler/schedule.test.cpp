@@ -2,6 +2,7 @@
 #include "ax/scheduler/schedule.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -10,29 +11,28 @@
 
 using namespace std::chrono_literals;
 using ax::detail::recurrence;
+using test::t0;
 
 namespace {
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
-
 std::chrono::year_month_day day_of(int year, unsigned month, unsigned day) {
     return std::chrono::year{year} / static_cast<int>(month) / static_cast<int>(day);
 }
 } // namespace
 
 TEST_CASE("a recurrence goes through its text and back", "[scheduler]") {
-    for (auto const& how : {recurrence{ax::every{90s}}, recurrence{ax::after_each{5min}}, recurrence{ax::once{start}},
+    for (auto const& how : {recurrence{ax::every{90s}}, recurrence{ax::after_each{5min}}, recurrence{ax::once{t0}},
                             recurrence{ax::cron{"0 3 * * *", "Asia/Shanghai"}},
                             recurrence{ax::cron{"30 2 * * 1-5", "Europe/Berlin", ax::cron_dialect::crontab}},
                             recurrence{ax::cron{"H H * * *", "UTC", ax::cron_dialect::ax, "a \"name\""}},
                             recurrence{ax::calendar{ax::cron{"0 9 * * 1-5", "Europe/Berlin"}}
                                            .also(ax::cron{"0 0 10 ? * SAT", "UTC", ax::cron_dialect::quartz})
                                            .except_dates({day_of(2026, 1, 2)})
-                                           .not_before(start)
+                                           .not_before(t0)
                                            .at_most(3)}}) {
         CAPTURE(how.spec());
         auto const back = recurrence::parse(how.spec());
         CHECK(back.spec() == how.spec());
-        CHECK(back.first(start) == how.first(start));
+        CHECK(back.first(t0) == how.first(t0));
         CHECK(back.waits_for_end() == how.waits_for_end());
     }
 }
@@ -48,20 +48,20 @@ TEST_CASE("a text that is no recurrence is corrupt", "[scheduler]") {
 
 TEST_CASE("a fixed rate counts what was missed", "[scheduler]") {
     recurrence const rate{ax::every{10s}};
-    auto const due = rate.latest(start, start + 35s);
-    CHECK(due.nominal == start + 30s);
+    auto const due = rate.latest(t0, t0 + 35s);
+    CHECK(due.nominal == t0 + 30s);
     CHECK(due.missed == 3);
-    CHECK(rate.following(due.nominal) == start + 40s);
-    CHECK(rate.latest(start, start).nominal == start);
-    CHECK(rate.latest(start, start).missed == 0);
+    CHECK(rate.following(due.nominal) == t0 + 40s);
+    CHECK(rate.latest(t0, t0).nominal == t0);
+    CHECK(rate.latest(t0, t0).missed == 0);
 }
 
 TEST_CASE("a calendar counts what was missed", "[scheduler]") {
     recurrence const daily{ax::cron{"0 3 * * *"}};
-    auto const first = daily.first(start);
-    REQUIRE(first == start + 3h);
-    auto const due = daily.latest(*first, start + 50h);
-    CHECK(due.nominal == start + 27h);
+    auto const first = daily.first(t0);
+    REQUIRE(first == t0 + 3h);
+    auto const due = daily.latest(*first, t0 + 50h);
+    CHECK(due.nominal == t0 + 27h);
     CHECK(due.missed == 1);
 }
 
@@ -76,12 +76,12 @@ TEST_CASE("the text form of a cron is short, and a calendar says its steps", "[s
 }
 
 TEST_CASE("H draws from the schedule's name, where it has none of its own", "[scheduler]") {
-    auto const at = [](recurrence const& how) { return how.first(start); };
+    auto const at = [](recurrence const& how) { return how.first(t0); };
     ax::cron const open{"0 H H * * *"};
-    CHECK(at(recurrence{open}.of_schedule("a")) == open.named("a").next(start));
-    CHECK(at(recurrence{open}.of_schedule("b")) == open.named("b").next(start));
+    CHECK(at(recurrence{open}.of_schedule("a")) == open.named("a").next(t0));
+    CHECK(at(recurrence{open}.of_schedule("b")) == open.named("b").next(t0));
     CHECK(at(recurrence{open}.of_schedule("a")) != at(recurrence{open}.of_schedule("b")));
-    CHECK(at(recurrence{open.named("mine")}.of_schedule("a")) == open.named("mine").next(start));
+    CHECK(at(recurrence{open.named("mine")}.of_schedule("a")) == open.named("mine").next(t0));
     auto const both = ax::calendar{open}.also(open.named("mine"));
     auto const named = ax::calendar{open.named("a")}.also(open.named("mine"));
     CHECK(recurrence{both}.of_schedule("a").spec() == "calendar " + named.to_string());
@@ -99,18 +99,18 @@ TEST_CASE("H draws from the schedule's name, where it has none of its own", "[sc
 }
 
 TEST_CASE("a calendar that ends has nothing behind its last instant", "[scheduler]") {
-    recurrence const thrice{ax::calendar{ax::cron{"0 3 * * *"}}.not_before(start).at_most(3)};
-    CHECK(thrice.first(start) == start + 3h);
-    CHECK(thrice.following(start + 27h) == start + 51h);
-    CHECK_FALSE(thrice.following(start + 51h).has_value());
-    CHECK_FALSE(thrice.first(start + 51h).has_value());
-    auto const due = thrice.latest(start + 3h, start + 1000h);
-    CHECK(due.nominal == start + 51h);
+    recurrence const thrice{ax::calendar{ax::cron{"0 3 * * *"}}.not_before(t0).at_most(3)};
+    CHECK(thrice.first(t0) == t0 + 3h);
+    CHECK(thrice.following(t0 + 27h) == t0 + 51h);
+    CHECK_FALSE(thrice.following(t0 + 51h).has_value());
+    CHECK_FALSE(thrice.first(t0 + 51h).has_value());
+    auto const due = thrice.latest(t0 + 3h, t0 + 1000h);
+    CHECK(due.nominal == t0 + 51h);
     CHECK(due.missed == 2);
-    CHECK(thrice.nearer(std::nullopt, start + 4h) == start + 27h); // a wrong clock had carried it behind its end
-    CHECK_FALSE(thrice.nearer(std::nullopt, start + 51h).has_value());
-    CHECK_FALSE(recurrence{ax::once{start}}.nearer(std::nullopt, start - 1h).has_value());
-    CHECK_FALSE(recurrence{ax::every{1s}}.nearer(std::nullopt, start).has_value());
+    CHECK(thrice.nearer(std::nullopt, t0 + 4h) == t0 + 27h); // a wrong clock had carried it behind its end
+    CHECK_FALSE(thrice.nearer(std::nullopt, t0 + 51h).has_value());
+    CHECK_FALSE(recurrence{ax::once{t0}}.nearer(std::nullopt, t0 - 1h).has_value());
+    CHECK_FALSE(recurrence{ax::every{1s}}.nearer(std::nullopt, t0).has_value());
 }
 
 TEST_CASE("what a cron or calendar has missed is counted as one by one", "[scheduler]") {
@@ -118,7 +118,7 @@ TEST_CASE("what a cron or calendar has missed is counted as one by one", "[sched
     for (auto const& moments : {ax::calendar{often}, ax::calendar{often}.except(ax::cron{"0,14 2 * * *"}).also(often)})
         for (auto const passed : {0min, 1min, 100min, 3000min, 30'000min}) {
             CAPTURE(moments.to_string(), passed.count());
-            auto const next = *moments.next(start);
+            auto const next = *moments.next(t0);
             auto const now = next + passed;
             auto const due = recurrence{moments}.latest(next, now);
             std::uint64_t missed = 0;
@@ -142,28 +142,28 @@ TEST_CASE("what would never or always be due is refused", "[scheduler]") {
 
 TEST_CASE("a calendar that was missed for long is made up for once, and the search is short", "[scheduler]") {
     recurrence const each_second{ax::cron{"* * * * * *"}};
-    auto const month = start + 30 * 24h;
-    auto const due = each_second.latest(start, month);
+    auto const month = t0 + 30 * 24h;
+    auto const due = each_second.latest(t0, month);
     CHECK(due.nominal == month);
     CHECK(due.missed == recurrence::most_counted); // at least that many
     CHECK(each_second.following(due.nominal) == month + 1s);
-    CHECK(each_second.latest(start, start + 9s).missed == 9);
+    CHECK(each_second.latest(t0, t0 + 9s).missed == 9);
 }
 
 TEST_CASE("occurrences are counted and gone back over", "[scheduler]") {
     recurrence const rate{ax::every{10s}};
-    CHECK(rate.preceding(start) == start - 10s);
-    CHECK(rate.count(start, start + 29s) == 2);
-    CHECK(rate.count(start, start + 30s) == 3);
-    CHECK(rate.count(start, start) == 0);
-    CHECK(rate.count(start, start - 1h) == 0);
+    CHECK(rate.preceding(t0) == t0 - 10s);
+    CHECK(rate.count(t0, t0 + 29s) == 2);
+    CHECK(rate.count(t0, t0 + 30s) == 3);
+    CHECK(rate.count(t0, t0) == 0);
+    CHECK(rate.count(t0, t0 - 1h) == 0);
     recurrence const daily{ax::cron{"0 3 * * *", "Europe/Berlin"}};
-    CHECK(daily.preceding(start + 2h) == start - 22h);
-    CHECK(daily.count(start + 2h, start + 26h - 1ms) == 0);
-    CHECK(daily.count(start + 2h, start + 26h) == 1);
-    CHECK_FALSE(recurrence{ax::cron{"0 0 0 1 1 * 2026"}}.preceding(start));
-    for (auto const& how : {recurrence{ax::after_each{1min}}, recurrence{ax::once{start}}}) {
-        CHECK_FALSE(how.preceding(start));
-        CHECK(how.count(start, start + 24h) == 0);
+    CHECK(daily.preceding(t0 + 2h) == t0 - 22h);
+    CHECK(daily.count(t0 + 2h, t0 + 26h - 1ms) == 0);
+    CHECK(daily.count(t0 + 2h, t0 + 26h) == 1);
+    CHECK_FALSE(recurrence{ax::cron{"0 0 0 1 1 * 2026"}}.preceding(t0));
+    for (auto const& how : {recurrence{ax::after_each{1min}}, recurrence{ax::once{t0}}}) {
+        CHECK_FALSE(how.preceding(t0));
+        CHECK(how.count(t0, t0 + 24h) == 0);
     }
 }

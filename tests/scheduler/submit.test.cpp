@@ -10,12 +10,6 @@
 
 using namespace test;
 
-namespace {
-
-std::size_t stored(bench& b) { return b->list({.limit = 1'000'000}).size(); }
-
-} // namespace
-
 TEST_CASE("submit keeps the task that holds the key, and says which and how it stands", "[scheduler][submit]") {
     bench b;
     b->on(shipping, [](parcel const&) {});

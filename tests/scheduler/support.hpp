@@ -270,4 +270,7 @@ inline ax::task_record claim_elsewhere(store_type& store, task_id id, ax::time_p
     return answer.claimed.front();
 }
 
+/// How many tasks the store has.
+inline std::size_t stored(bench& b) { return b->list({.limit = 1'000'000}).size(); }
+
 } // namespace test

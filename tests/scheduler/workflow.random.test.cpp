@@ -22,9 +22,9 @@ struct vertex {
     bool routed = false;
 };
 
-class life : bench {
+class workflow_life : bench {
   public:
-    explicit life(std::uint32_t seed) : random_(seed), changes_(seed % 2 == 0) {
+    explicit workflow_life(std::uint32_t seed) : random_(seed), changes_(seed % 2 == 0) {
         auto const size = 2 + below(9);
         for (std::size_t i = 0; i != size; ++i) {
             auto& one = graph_["t" + std::to_string(i)];
@@ -238,7 +238,7 @@ TEST_CASE("random workflows come to the end that their graph says, whatever is d
     std::size_t cancels = 0;
     for (std::uint32_t seed = 1; seed <= 300; ++seed) {
         CAPTURE(seed);
-        life one(seed);
+        workflow_life one(seed);
         one.live(40);
         crashes += one.crashes;
         reruns += one.reruns;

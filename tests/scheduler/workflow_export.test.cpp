@@ -2,6 +2,7 @@
 #include "ax/scheduler/workflow_export.hpp"
 
 #include "support/catch.hpp"
+#include "support/instants.hpp"
 
 #include <chrono>
 #include <string>
@@ -12,10 +13,9 @@ using ax::member_record;
 using ax::task_id;
 using ax::task_state;
 using ax::trigger_rule;
+using test::t0;
 
 namespace {
-
-constexpr ax::time_point start{1'767'225'600'000ms}; // 2026-01-01 00:00 UTC
 
 member_record member(std::uint64_t id, std::string name, task_state state, std::vector<std::uint64_t> parents = {},
                      ax::duration finished = {}) {
@@ -25,10 +25,10 @@ member_record member(std::uint64_t id, std::string name, task_state state, std::
     made.type = "t";
     made.state = state;
     for (auto const parent : parents) made.parents.push_back(task_id{parent});
-    made.created = start;
+    made.created = t0;
     if (finished != ax::duration{}) {
-        made.started = start + finished - 1s;
-        made.finished = start + finished;
+        made.started = t0 + finished - 1s;
+        made.finished = t0 + finished;
     }
     return made;
 }
@@ -45,8 +45,8 @@ example registered() {
     whole.id = whole.head = task_id{1};
     whole.name = R"(say "hi" \ now)";
     whole.key = "k";
-    whole.created = start;
-    whole.started = start + 1s;
+    whole.created = t0;
+    whole.started = t0 + 1s;
     whole.waiting = 1;
     whole.succeeded = 4;
     whole.last_ended = task_id{7};

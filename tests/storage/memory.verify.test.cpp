@@ -52,7 +52,7 @@ memory_tables populated() {
     return tables;
 }
 
-struct wound {
+struct memory_wound {
     char const* kind;
     std::uint64_t task;
     std::function<void(ax::task_record&)> damage;
@@ -61,7 +61,7 @@ struct wound {
 } // namespace
 
 TEST_CASE("memory_storage finds and repairs impossible states under the names that SQLite uses", "[storage][memory]") {
-    std::vector<wound> const wounds{
+    std::vector<memory_wound> const wounds{
         {"state", 5, [](auto& task) { task.state = static_cast<task_state>(42); }},
         {"owner", 3, [](auto& task) { task.node = {}; }},
         {"finished", 5, [](auto& task) { task.finished = t0; }},

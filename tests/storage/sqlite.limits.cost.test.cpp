@@ -11,10 +11,10 @@
 namespace {
 
 using namespace conformance;
-using bench = limit_bench<sqlite_fixture>;
+using cost_bench = limit_bench<sqlite_fixture>;
 
 /// Steps that all statements of the writing connection have made since the last call.
-std::int64_t steps_of(bench& w) {
+std::int64_t steps_of(cost_bench& w) {
     std::int64_t sum = 0;
     w.write([&](auto& writer) {
         for (auto* each = sqlite3_next_stmt(writer.handle(), nullptr); each != nullptr;
@@ -25,7 +25,7 @@ std::int64_t steps_of(bench& w) {
 }
 
 /// The holder ends, and the next one is claimed: what the cycle costs, once it goes round and round.
-std::int64_t cost_of_a_turn(bench& w, ids const& all) {
+std::int64_t cost_of_a_turn(cost_bench& w, ids const& all) {
     auto held = w.take(all[0]);
     std::size_t next = 1;
     std::int64_t cost = 0;
@@ -41,7 +41,7 @@ std::int64_t cost_of_a_turn(bench& w, ids const& all) {
 }
 
 std::int64_t behind_one_limit(std::size_t count, limit const& how) {
-    bench w;
+    cost_bench w;
     w.limit_tag("x", how);
     auto const all = w.add_many(count, w.tagged({"x"}));
     auto const first = w.claim_all(all).claimed; // all others wait from now on
@@ -52,7 +52,7 @@ std::int64_t behind_one_limit(std::size_t count, limit const& how) {
 }
 
 std::int64_t behind_one_route_key(std::size_t count) {
-    bench w;
+    cost_bench w;
     return cost_of_a_turn(w, w.add_many(count, w.task_of("r")));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("with 100,000 behind one route key a claim costs what it costs with 30
 
 TEST_CASE("those that wait cost those that do not wait nothing", "[storage][sqlite][limits]") {
     auto const of_a_plain_task = [](std::size_t waiting, bool limits) {
-        bench w;
+        cost_bench w;
         if (limits) {
             w.limit_tag("x", {1, {}});
             w.limit_type(w.type("limited"), {1, rate{1, 1h}});

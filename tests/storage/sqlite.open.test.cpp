@@ -67,18 +67,18 @@ class other_program {
     sqlite3* db_ = nullptr;
 };
 
-struct refusal {
+struct open_refusal {
     ax::errc kind{};
     std::string text;
 };
 
 /// How an attempt to open failed; nothing where it did not.
-std::optional<refusal> refused(std::string const& path, ax::sqlite_settings const& settings = {}) {
+std::optional<open_refusal> refused(std::string const& path, ax::sqlite_settings const& settings = {}) {
     try {
         ax::sqlite_storage const store{path, settings};
         return std::nullopt;
     } catch (ax::error const& e) {
-        return refusal{e.kind(), e.what()};
+        return open_refusal{e.kind(), e.what()};
     }
 }
 

@@ -37,7 +37,8 @@ struct wheel_chunk {
 
 /// Chunks of one list lie anywhere, which the processor's own prefetching does not foresee.
 inline void prefetch_chunk(wheel_chunk const* chunk) noexcept {
-    auto const* const bytes = reinterpret_cast<char const*>(chunk); // prefetching a null pointer is harmless
+    if (chunk == nullptr) return; // prefetching it would be harmless, reckoning with it is not defined
+    auto const* const bytes = reinterpret_cast<char const*>(chunk);
     for (std::size_t line = 0; line < sizeof(wheel_chunk); line += 64) prefetch(bytes + line);
 }
 
