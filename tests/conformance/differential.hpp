@@ -82,8 +82,7 @@ std::vector<std::string> read_all(Storage const& store, ax::time_point now) {
         for (auto const& each : store.aside(name, t0, t0 + 10h, 100))
             lines.push_back("aside in " + std::string{name} + ": " + std::to_string(to_number(each.id)));
         auto const skips = store.skips(name);
-        for (auto const& each : skips.latest)
-            lines.push_back("left out of " + std::string{name} + ": " + show(each));
+        for (auto const& each : skips.latest) lines.push_back("left out of " + std::string{name} + ": " + show(each));
         for (auto const& each : skips.reasons)
             lines.push_back("left out of " + std::string{name} + ", " + each.reason + ": " +
                             std::to_string(each.number));

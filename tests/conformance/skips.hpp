@@ -123,7 +123,8 @@ void skips() {
             (in_line ? step.replace_blocked : step.stop_latest) = true;
             take(step);
         }
-        CHECK(ranges() == texts{in_line ? "2..3 (2) a later one took its place" : "1..3 (3) a later one took its place"});
+        CHECK(ranges() ==
+              texts{in_line ? "2..3 (2) a later one took its place" : "1..3 (3) a later one took its place"});
     }
     SECTION("one that is met again is kept") {
         for (int n : {1, 2, 3, 1, 2, 3}) take(occurrence(n));
@@ -164,7 +165,8 @@ void skips() {
         CHECK(w.store.skips("nightly").latest.front().first == found.front().first);
     }
     SECTION("of more than 32 reasons the smallest numbers go") {
-        for (int n = 0; n != 32; ++n) leave_out(10 * n, 10 * n + (n == 5 || n == 7 ? 1 : 2), "r" + std::to_string(10 + n));
+        for (int n = 0; n != 32; ++n)
+            leave_out(10 * n, 10 * n + (n == 5 || n == 7 ? 1 : 2), "r" + std::to_string(10 + n));
         CHECK(counts().size() == 32);
         leave_out(1000, 1000, "r99");
         leave_out(1001, 1002, "r10");

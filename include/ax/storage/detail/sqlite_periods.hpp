@@ -189,9 +189,9 @@ class sqlite_periods {
                 ++number;
             }
         }
-        sqlite_run(sql_, sqlite_sql::put_skip,
-                   {schedule, number, range.first, range.last, range.number, range.recorded,
-                    std::string_view{range.reason}})
+        sqlite_run(
+            sql_, sqlite_sql::put_skip,
+            {schedule, number, range.first, range.last, range.number, range.recorded, std::string_view{range.reason}})
             .finish();
         sqlite_run(sql_, sqlite_sql::trim_skips, {schedule, number - static_cast<std::int64_t>(most_skips_kept)})
             .finish();

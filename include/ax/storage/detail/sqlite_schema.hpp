@@ -863,8 +863,9 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::parents_of,
      "SELECT t.id, m.name, t.state, t.result FROM ax_edge AS e CROSS JOIN ax_task AS t ON t.id = e.parent "
      "LEFT JOIN ax_member AS m ON m.task = e.parent WHERE e.child = ?1 ORDER BY e.parent"},
-    {sqlite_sql::occurrence_before, "SELECT id, state, scheduled_at FROM ax_task WHERE schedule = ?1 AND scheduled_at < ?2 "
-                                    "ORDER BY scheduled_at DESC LIMIT 1"},
+    {sqlite_sql::occurrence_before,
+     "SELECT id, state, scheduled_at FROM ax_task WHERE schedule = ?1 AND scheduled_at < ?2 "
+     "ORDER BY scheduled_at DESC LIMIT 1"},
     {sqlite_sql::occurrence_behind, "SELECT id, state FROM ax_task WHERE schedule = ?1 AND scheduled_at > ?2 "
                                     "ORDER BY scheduled_at LIMIT 1"},
     {sqlite_sql::put_past, "INSERT OR REPLACE INTO ax_past (task, past) VALUES (?1, ?2)"},
