@@ -41,6 +41,7 @@ constexpr command commands[] = {
     {"resume", axctl::resume_command, axctl::resume_usage, axctl::resume_help},
     {"declare", axctl::declare_command, axctl::declare_usage, axctl::declare_help},
     {"schedules", axctl::schedules_command, axctl::schedules_usage, axctl::schedules_help},
+    {"skips", axctl::skips_command, axctl::skips_usage, axctl::skips_help},
     {"preview", axctl::preview_command, axctl::preview_usage, axctl::preview_help},
     {"workflow", axctl::workflow_command, axctl::workflow_usage, axctl::workflow_help},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// axctl schedules, preview: the schedules of a store, and what they will do next.
+// axctl schedules, skips, preview: the schedules of a store, what they left out, and what they will do next.
 #pragma once
 
 #include "arguments.hpp"
@@ -27,10 +27,15 @@ namespace axctl {
 
 inline constexpr char schedules_usage[] =
     "  axctl schedules FILE                   what recurs, when next, how often it came and was left out\n";
+inline constexpr char skips_usage[] = "  axctl skips FILE NAME                  what a schedule left out, and why\n";
 inline constexpr char preview_usage[] = "  axctl preview FILE NAME [--count N]    the next occurrences of a schedule\n";
 
 inline constexpr char schedules_help[] =
     "    --json      an array of schedules, with their policies, payloads and counts\n";
+inline constexpr char skips_help[] =
+    "    the latest 32 ranges, the latest last, and how many were left out for each reason\n"
+    "    --json      {latest: an array of {first, last, number, reason, recorded}, reasons: an array of {reason, "
+    "number}}\n";
 inline constexpr char preview_help[] =
     "    as they come if nothing changes, and why; what an overlap will leave out nobody knows yet. Missed ones\n"
     "    that are to be made up for come first\n"
@@ -65,16 +70,46 @@ class schedule_session {
         return 0;
     }
 
+    int skips(std::string const& name) {
+        (void)known(name);
+        auto const all = store_->skips(name);
+        if (json_) {
+            nlohmann::json whole{{"latest", nlohmann::json::array()}, {"reasons", nlohmann::json::array()}};
+            for (auto const& each : all.latest)
+                whole["latest"].push_back({{"first", ax::to_text(each.first)},
+                                           {"last", ax::to_text(each.last)},
+                                           {"number", each.number},
+                                           {"reason", json_text(each.reason)},
+                                           {"recorded", ax::to_text(each.recorded)}});
+            for (auto const& each : all.reasons)
+                whole["reasons"].push_back({{"reason", json_text(each.reason)}, {"number", each.number}});
+            return print(whole);
+        }
+        std::printf("%-24s %-24s %7s  %s\n", "first", "last", "skipped", "why, and when that was recorded");
+        for (auto const& each : all.latest)
+            std::printf("%-24s %-24s %7llu  %s, %s\n", ax::to_text(each.first).c_str(), ax::to_text(each.last).c_str(),
+                        static_cast<unsigned long long>(each.number), one_line(each.reason, 400).c_str(),
+                        ax::to_text(each.recorded).c_str());
+        for (auto const& each : all.reasons)
+            std::printf("%-49s %7llu  %s\n", "in all", static_cast<unsigned long long>(each.number),
+                        one_line(each.reason, 400).c_str());
+        return 0;
+    }
+
     int preview(std::string const& name) {
         if (count_ > highest_previewed)
             throw usage_error("--count " + std::to_string(count_) + ": at most " + std::to_string(highest_previewed));
-        for (auto const& each : store_->schedules())
-            if (each.name == name) return preview(each);
-        throw std::invalid_argument("there is no schedule " + name);
+        return preview(known(name));
     }
 
   private:
     static constexpr std::size_t highest_previewed = 10'000;
+
+    ax::schedule_record known(std::string const& name) const {
+        for (auto& each : store_->schedules())
+            if (each.name == name) return std::move(each);
+        throw std::invalid_argument("there is no schedule " + name);
+    }
 
     int preview(ax::schedule_record const& schedule) const {
         // Whether its owner has been watching nobody knows here: what is late counts as missed.
@@ -165,6 +200,11 @@ inline int schedules_command(arguments& given) {
     schedule_session session{given};
     given.nothing_left();
     return session.list();
+}
+
+inline int skips_command(arguments& given) {
+    schedule_session session{given};
+    return session.skips(given.only_word("the name of a schedule"));
 }
 
 inline int preview_command(arguments& given) {

@@ -275,6 +275,11 @@ struct storage_without_backfills : storage_archetype {
 };
 static_assert(!ax::storage<storage_without_backfills>);
 
+struct storage_without_skips : storage_archetype {
+    void skips() = delete;
+};
+static_assert(!ax::storage<storage_without_skips>);
+
 struct storage_without_transact : storage_archetype {
     void transact() = delete;
 };

@@ -86,6 +86,7 @@ struct storage_archetype {
     std::optional<ax::task_record> occurrence(std::string_view, ax::time_point) const;
     std::vector<ax::task_record> aside(std::string_view, ax::time_point, ax::time_point, std::size_t) const;
     std::vector<ax::backfill_record> backfills() const;
+    ax::skip_log skips(std::string_view) const;
 };
 
 /// Of a database that is reached through something else than SQLite's connections.

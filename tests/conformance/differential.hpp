@@ -78,9 +78,15 @@ std::vector<std::string> read_all(Storage const& store, ax::time_point now) {
         }
     }
     for (auto const& schedule : store.schedules()) lines.push_back(show(schedule));
-    for (auto const* name : {"schedule-0", "schedule-1", "schedule-2"})
+    for (auto const* name : {"schedule-0", "schedule-1", "schedule-2"}) {
         for (auto const& each : store.aside(name, t0, t0 + 10h, 100))
             lines.push_back("aside in " + std::string{name} + ": " + std::to_string(to_number(each.id)));
+        auto const skips = store.skips(name);
+        for (auto const& each : skips.latest) lines.push_back("left out of " + std::string{name} + ": " + show(each));
+        for (auto const& each : skips.reasons)
+            lines.push_back("left out of " + std::string{name} + ", " + each.reason + ": " +
+                            std::to_string(each.number));
+    }
     for (auto const& each : store.backfills()) lines.push_back(show(each));
     for (auto const& each : store.counts())
         lines.push_back("count of " + each.type + " " + std::to_string(static_cast<int>(each.priority)) + " " +

@@ -89,8 +89,7 @@ void schedules() {
     SECTION("a different definition replaces the old one and keeps its counters") {
         auto const first = declare(definition("nightly"));
         auto step = step_of(first);
-        step.skipped = 3;
-        step.skip_reason = "late";
+        step.skipped = {{t0 - 60s, t0, 3, "late", {}}};
         auto const task = take_step(step).occurrence->id;
         auto changed = definition("nightly");
         auto const what = GENERATE(0, 1, 2, 3);
@@ -171,8 +170,7 @@ void schedules() {
         step.name = "nightly";
         step.version = 1;
         step.next = std::nullopt;
-        step.skipped = 7;
-        step.skip_reason = "more than 10 min late";
+        step.skipped = {{t0 + 30s, t0 + 210s, 7, "more than 10 min late", {}}};
         auto const answer = take_step(step);
         CHECK(answer.accepted);
         CHECK_FALSE(answer.occurrence.has_value());
@@ -184,8 +182,7 @@ void schedules() {
         REQUIRE(stored("nightly").has_value());
         CHECK_FALSE(stored("nightly")->next.has_value());
         step.version = 2;
-        step.skipped = 0;
-        step.skip_reason = "nothing";
+        step.skipped.clear();
         CHECK(take_step(step).record.last_skip == "more than 10 min late");
     }
     SECTION("an occurrence is created once for ever, whatever happens to the cursor") {
@@ -268,8 +265,7 @@ void schedules() {
         auto const first = take_step(step_of(declare(definition("nightly"))));
         auto step = step_of(first.record);
         step.skip_if_unfinished = true;
-        step.skipped = 2;
-        step.skip_reason = "late";
+        step.skipped = {{t0, t0 + 30s, 2, "late", {}}};
         auto const busy = take_step(step);
         CHECK(busy.accepted);
         CHECK_FALSE(busy.occurrence.has_value());

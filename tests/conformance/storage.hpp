@@ -15,6 +15,7 @@
 #include "conformance/routes.hpp"
 #include "conformance/schedules.hpp"
 #include "conformance/settling.hpp"
+#include "conformance/skips.hpp"
 #include "conformance/steps.hpp"
 #include "conformance/transactions.hpp"
 #include "conformance/workflow_upkeep.hpp"
@@ -38,6 +39,7 @@ void storage_conformance() {
     SECTION("recovery") { conformance::recovery<Fixture>(); }
     SECTION("changes") { conformance::changes<Fixture>(); }
     SECTION("schedules") { conformance::schedules<Fixture>(); }
+    SECTION("skips") { conformance::skips<Fixture>(); }
     SECTION("periods") { conformance::periods<Fixture>(); }
     SECTION("backfills") { conformance::backfills<Fixture>(); }
     SECTION("steps") { conformance::steps<Fixture>(); }

@@ -55,6 +55,13 @@ inline std::string show(ax::schedule_record const& schedule) {
     return out.str();
 }
 
+inline std::string show(ax::skip_range const& each) {
+    std::ostringstream out;
+    out << each.number << " " << show(each.first) << ".." << show(each.last) << " " << each.reason << " at "
+        << show(each.recorded);
+    return out.str();
+}
+
 inline std::string show(ax::backfill_record const& each) {
     std::ostringstream out;
     out << "backfill " << each.number << " of " << each.schedule << " " << show(each.from) << ".." << show(each.to)
@@ -180,7 +187,7 @@ inline std::string show(operation const& op) {
     case verb::declare: out << "declare " << show(op.schedule); break;
     case verb::step:
         out << "step " << op.step.name << " version " << op.step.version << " next " << show(op.step.next)
-            << " skipped " << op.step.skipped << (op.step.skip_if_unfinished ? " if finished " : " ")
+            << " skipped " << op.step.skipped.size() << (op.step.skip_if_unfinished ? " if finished " : " ")
             << (op.step.replace_blocked ? "replace " : "") << (op.step.stop_latest ? "stop " : "")
             << (op.step.paused ? (*op.step.paused ? "pause " : "resume ") : "")
             << (op.step.occurrence ? show(*op.step.occurrence) : "");
@@ -651,8 +658,11 @@ class walk {
             op.step.replace_blocked = one_in(3);
             op.step.stop_latest = one_in(4);
             if (one_in(8)) op.step.paused = one_in(2);
-            op.step.skipped = one_in(4) ? 1 + below(3) : 0;
-            op.step.skip_reason = "late";
+            for (auto ranges = one_in(4) ? 1 + below(3) : 0; ranges != 0; --ranges) {
+                auto const first = t0 + 15s * static_cast<int>(below(40));
+                auto const reason = one_in(4) ? "late " + std::to_string(below(60)) : std::string{"late"};
+                op.step.skipped.push_back({first, first + 30s * static_cast<int>(below(3)), 1 + below(3), reason, {}});
+            }
         } else if (dice < 100) {
             op.what = verb::forget;
             op.name = "schedule-" + std::to_string(below(4));

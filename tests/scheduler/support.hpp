@@ -214,6 +214,17 @@ class tally {
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+/// What the schedule "s" has left out, in occurrences by number: the n-th is planned n periods after the start.
+template <class Tasks>
+std::vector<std::string> skips_of(Tasks const& tasks, ax::time_point start, ax::time_span period) {
+    auto const number = [&](ax::time_point nominal) { return std::to_string((nominal - start) / period.value()); };
+    std::vector<std::string> all;
+    for (auto const& each : tasks.schedule_skips("s").latest)
+        all.push_back(number(each.first) + ".." + number(each.last) + " (" + std::to_string(each.number) + ") " +
+                      each.reason);
+    return all;
+}
+
 /// The code of the ax::error that `call` throws. Fails the test where it throws none.
 template <class Call>
 ax::errc failure_of(Call&& call, std::string* message = nullptr) {

@@ -5,6 +5,7 @@
 #include "conformance/reads.hpp"
 #include "conformance/schedules.hpp"
 #include "conformance/settling.hpp"
+#include "conformance/skips.hpp"
 #include "storage/memory_fixture.hpp"
 
 TEST_CASE("memory_storage settles under the current fence alone", "[storage][memory]") {
@@ -19,6 +20,10 @@ TEST_CASE("memory_storage changes what callers ask for where the state allows it
 
 TEST_CASE("memory_storage steps schedules and creates each occurrence once", "[storage][memory]") {
     conformance::schedules<memory_fixture>();
+}
+
+TEST_CASE("memory_storage keeps what schedules leave out, and why", "[storage][memory]") {
+    conformance::skips<memory_fixture>();
 }
 
 TEST_CASE("memory_storage reads in the promised order", "[storage][memory]") { conformance::reads<memory_fixture>(); }

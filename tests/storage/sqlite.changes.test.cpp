@@ -5,6 +5,7 @@
 #include "conformance/reads.hpp"
 #include "conformance/schedules.hpp"
 #include "conformance/settling.hpp"
+#include "conformance/skips.hpp"
 #include "storage/sqlite_fixture.hpp"
 
 TEST_CASE("sqlite_storage settles under the current fence alone", "[storage][sqlite]") {
@@ -19,6 +20,10 @@ TEST_CASE("sqlite_storage changes what callers ask for where the state allows it
 
 TEST_CASE("sqlite_storage steps schedules and creates each occurrence once", "[storage][sqlite]") {
     conformance::schedules<sqlite_fixture>();
+}
+
+TEST_CASE("sqlite_storage keeps what schedules leave out, and why", "[storage][sqlite]") {
+    conformance::skips<sqlite_fixture>();
 }
 
 TEST_CASE("sqlite_storage reads in the promised order", "[storage][sqlite]") { conformance::reads<sqlite_fixture>(); }

@@ -171,6 +171,7 @@ class shared_storage {
         return read().aside(schedule, from, to, limit);
     }
     std::vector<ax::backfill_record> backfills() const { return read().backfills(); }
+    ax::skip_log skips(std::string_view schedule) const { return read().skips(schedule); }
 
     storage_hooks& hooks() { return core_->hooks; }
     ax::memory_storage& memory() { return core_->store; }

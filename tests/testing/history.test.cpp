@@ -94,6 +94,7 @@ class forged_store {
         return none_.aside(name, from, to, limit);
     }
     std::vector<ax::backfill_record> backfills() const { return none_.backfills(); }
+    ax::skip_log skips(std::string_view schedule) const { return none_.skips(schedule); }
 
   private:
     ax::memory_storage none_;

@@ -430,6 +430,11 @@ class scheduler {
     /// All schedules, by name.
     std::vector<schedule_record> schedules() const { return engine_.store().schedules(); }
 
+    /// What a schedule has left out: the latest ranges of occurrences, each with its reason, and how many for each
+    /// reason; at most 32 of either. All of it is counted in schedule_record::skipped.
+    /// Errors: invalid_argument where there is no such schedule. Complexity: O(schedules).
+    later<skip_log> schedule_skips(std::string_view name) const { return engine_.skips(name); }
+
     // ------------------------------------------------------------ looking and steering
 
     std::optional<task_view> find(task_id id) const { return engine_.find(id); }

@@ -220,6 +220,29 @@ struct schedule_record {
     time_point created{};
 };
 
+/// Occurrences that were left out one behind the other, all for one reason.
+struct skip_range {
+    time_point first{};       ///< nominal instant of the first one
+    time_point last{};        ///< of the last one
+    std::uint64_t number = 0; ///< how many
+    std::string reason;
+    time_point recorded{}; ///< when the last of them was left out
+};
+
+struct skip_count {
+    std::string reason;
+    std::uint64_t number = 0;
+};
+
+/// What a schedule has left out, as far as it is kept; schedule_record::skipped counts all of it.
+struct skip_log {
+    std::vector<skip_range> latest;  ///< in the order in which they were left out
+    std::vector<skip_count> reasons; ///< how many for each, by reason, byte by byte
+};
+
+/// How many ranges, and how many reasons, are kept of each schedule.
+inline constexpr std::size_t most_skips_kept = 32;
+
 /// One step of a schedule: its cursor moves on, and its occurrence is created, in one commit.
 struct schedule_step {
     std::string name;
@@ -230,8 +253,7 @@ struct schedule_step {
     bool replace_blocked = false;       ///< cancel the latest task where it waits behind another with its route key
     bool stop_latest = false;           ///< cancel the latest task; ask it to stop where it is in flight
     std::optional<bool> paused;         ///< none: as it was
-    std::uint64_t skipped = 0;          ///< occurrences left out before this one
-    std::string skip_reason;            ///< why
+    std::vector<skip_range> skipped;    ///< left out before this one, in order; when they are recorded the step says
 };
 
 struct schedule_answer {
@@ -359,8 +381,11 @@ struct finding {
 ///     so and the occurrence is not there yet, the latest task is cancelled or asked to stop in the same commit; one
 ///     that is cancelled unstarted counts as skipped. One that is set aside never becomes the latest, and one that was
 ///     never eligible (created) is in nobody's way; nor is one that waits (ready, failed) and
-///     has a later nominal instant.
-/// 15. forget() removes a schedule and its backfills; its tasks stay.
+///     has a later nominal instant. Whatever it counts as skipped becomes the latest range of the schedule's skips, or
+///     joins that where the reason is the same, its instants lie behind it, and no occurrence lies between the two;
+///     the first range goes where there are more than most_skips_kept, and of so many reasons that with the smallest
+///     number, the first of these by its bytes, where another one comes.
+/// 15. forget() removes a schedule with its backfills and what is known of its skips; its tasks stay.
 /// 16. A key that is taken: `keep` and `reject` leave its holder as it is. `replace` makes of one that waits (created,
 ///     ready, failed; not of a workflow, which counts as in flight until it has ended) what was given, and `debounce`
 ///     gives it the payload, the later of the two instants (which is its place in its route as well) and the later of
@@ -531,6 +556,7 @@ struct transaction_archetype {
 /// 18. occurrence() gives the task of a schedule and a nominal instant. aside() gives those that are set aside, by
 ///     nominal instant, from `from` and before `to`, at most `limit`.
 /// 19. backfills() gives every backfill that is under way, by number.
+/// 20. skips() gives what a schedule has left out; nothing of one that is not there.
 /// `now` is the caller's clock; a shared storage uses its own instead.
 /// Errors: error unavailable, outcome_unknown, disk_full, corrupt.
 template <class S>
@@ -561,6 +587,7 @@ concept storage = std::movable<S> && storage_writer<typename S::writer> &&
     { c.occurrence(name, t) } -> std::same_as<std::optional<task_record>>;
     { c.aside(name, t, t, limit) } -> std::same_as<std::vector<task_record>>;
     { c.backfills() } -> std::same_as<std::vector<backfill_record>>;
+    { c.skips(name) } -> std::same_as<skip_log>;
 };
 
 /// A storage that lies in a database of the host's, so that both can write in one transaction.

@@ -12,6 +12,7 @@
 #include "ax/storage/detail/memory_prune.hpp"
 #include "ax/storage/detail/memory_tables.hpp"
 #include "ax/storage/detail/memory_verify.hpp"
+#include "ax/storage/detail/skip_rules.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -71,6 +72,7 @@ class memory_storage {
     std::optional<task_record> occurrence(std::string_view schedule, time_point nominal) const;
     std::vector<task_record> aside(std::string_view schedule, time_point from, time_point to, std::size_t limit) const;
     std::vector<backfill_record> backfills() const;
+    skip_log skips(std::string_view schedule) const;
 
     /// What is wrong with the structure, in words; empty where nothing is. For tests. O(n log n).
     std::string check_invariants() const {
@@ -182,6 +184,7 @@ class memory_storage::writer {
     void forget_past(row& held);
     std::optional<task_state> settle_one(attempt_end const& end, time_point now, alarms& due);
     void reclaim_one(row& lost, reclaim_terms const& terms, reclaim_answer& answer);
+    void leave_out(schedule_record& record, skip_range range, time_point now);
     void make_way(schedule_step const& next, row const* latest, time_point now, schedule_answer& answer);
     task_id past_to_wait_for(new_task const& task) const;
     void stand_in_chain(row const& added, task_id past);
@@ -871,8 +874,7 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
         ++record.version;
         record.next = next.next;
         if (next.paused) record.paused = *next.paused;
-        record.skipped += next.skipped;
-        if (next.skipped > 0) record.last_skip = next.skip_reason;
+        for (auto const& range : next.skipped) leave_out(record, range, now);
         if (next.occurrence) {
             auto const* latest = tables_.find(record.last_task);
             // One that waits for a later instant was made by a clock that was wrong, and is in nobody's way.
@@ -885,9 +887,9 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
             auto const* const met =
                 wanted.scheduled_at ? tables_.find_occurrence(wanted.schedule, *wanted.scheduled_at) : nullptr;
             bool const early = met != nullptr && met->task.created < wanted.scheduled_at; // somebody had asked for it
+            auto const nominal = wanted.scheduled_at.value_or(now);
             if (busy && met == nullptr) {
-                ++record.skipped;
-                record.last_skip = "the one before has not ended";
+                leave_out(record, {nominal, nominal, 1, "the one before has not ended", now}, now);
             } else {
                 make_way(next, latest, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
@@ -895,8 +897,7 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
                 } else if (!there.set_aside && !early) {
-                    ++record.skipped;
-                    record.last_skip = "it was there already";
+                    leave_out(record, {nominal, nominal, 1, "it was there already", now}, now);
                 }
                 if (!busy && !is_terminal(answer.occurrence->state) && !there.set_aside)
                     record.last_task = answer.occurrence->id;
@@ -907,6 +908,27 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
         settle_changes(now, answer.due);
         return answer;
     });
+}
+
+/// Counts what a schedule leaves out, and keeps why.
+inline void memory_storage::writer::leave_out(schedule_record& record, skip_range range, time_point now) {
+    record.skipped += range.number;
+    record.last_skip = range.reason;
+    range.recorded = now;
+    auto skips = tables_.periods().skips(record.name);
+    detail::count_skips(skips.reasons, range.reason, range.number);
+    auto& latest = skips.latest;
+    auto const* const before = std::as_const(tables_).occurrence_before(record.name, range.first);
+    if (!latest.empty() &&
+        detail::follows_on(latest.back(), range, before == nullptr ? std::nullopt : before->task.scheduled_at)) {
+        latest.back().last = range.last;
+        latest.back().number += range.number;
+        latest.back().recorded = now;
+    } else {
+        latest.push_back(std::move(range));
+        if (latest.size() > most_skips_kept) latest.erase(latest.begin());
+    }
+    tables_.periods().put_skips(record.name, std::move(skips));
 }
 
 /// What an occurrence does to the one before it, before it is created.
@@ -925,14 +947,15 @@ inline void memory_storage::writer::make_way(schedule_step const& next, row cons
     auto const made = cancel(id, now);
     answer.due.insert(answer.due.end(), made.due.begin(), made.due.end());
     answer.cancelled = id;
-    ++answer.record.skipped;
-    answer.record.last_skip = "a later one took its place";
+    auto const nominal = latest->task.scheduled_at.value_or(now);
+    leave_out(answer.record, {nominal, nominal, 1, "a later one took its place", now}, now);
 }
 
 inline bool memory_storage::writer::forget(std::string_view name) {
     return atomically([&] {
         if (tables_.find_schedule(name) == nullptr) return false;
         tables_.erase_schedule(name);
+        tables_.periods().put_skips(std::string(name), {});
         std::vector<std::uint64_t> gone;
         for (auto const& [number, each] : tables_.periods().backfills())
             if (each.record.schedule == name) gone.push_back(number);
@@ -1435,6 +1458,11 @@ inline std::vector<backfill_record> memory_storage::backfills() const {
     for (auto const& [number, each] : std::as_const(state_->tables).periods().backfills())
         answer.push_back(each.record);
     return answer;
+}
+
+inline skip_log memory_storage::skips(std::string_view schedule) const {
+    std::scoped_lock const lock(state_->mutex);
+    return std::as_const(state_->tables).periods().skips(schedule);
 }
 
 static_assert(storage<memory_storage>);

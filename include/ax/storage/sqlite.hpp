@@ -55,6 +55,7 @@ class basic_sqlite_storage {
     using waiting_page = detail::dependent<ax::waiting_page, Connection>;
     using limit_info = detail::dependent<ax::limit_info, Connection>;
     using backfill_record = detail::dependent<ax::backfill_record, Connection>;
+    using skip_log = detail::dependent<ax::skip_log, Connection>;
 
   public:
     static constexpr bool durable = true;
@@ -141,6 +142,9 @@ class basic_sqlite_storage {
     }
     std::vector<backfill_record> backfills() const {
         return store_->read([](auto& reader) { return reader.backfills(); });
+    }
+    skip_log skips(std::string_view schedule) const {
+        return store_->read([&](auto& reader) { return reader.skips(schedule); });
     }
 
     /// The file, absolute and free of symbolic links.

@@ -81,6 +81,9 @@ class basic_sqlite_visitor {
     std::vector<schedule_record> schedules() const {
         return read([](auto& reader) { return reader.schedules(); });
     }
+    skip_log skips(std::string_view schedule) const {
+        return read([&](auto& reader) { return reader.skips(schedule); });
+    }
 
     std::vector<task_count> counts() const {
         return read([](auto& reader) { return reader.counts(); });

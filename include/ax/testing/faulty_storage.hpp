@@ -205,6 +205,7 @@ class faulty_storage : public detail::host_connection_of<Storage> {
         return read("aside").aside(schedule, from, to, limit);
     }
     std::vector<backfill_record> backfills() const { return read("backfills").backfills(); }
+    skip_log skips(std::string_view schedule) const { return read("skips").skips(schedule); }
 
     /// Fails only before it is made: the host's own commit decides about the rest.
     template <class S = Storage>

@@ -242,6 +242,7 @@ class engine : public guest_desk {
     bool resume_schedule(std::string_view name, resume_policy how);
 
     std::vector<later<firing>> preview(std::string_view name, std::size_t most) const;
+    later<skip_log> skips(std::string_view name) const;
     later<std::string> why_no_more(std::string_view name) const;
 
     insertion run_now(std::string_view name);

@@ -116,8 +116,8 @@ bool engine<Storage, Clock, Attempt, Recurrence>::resume_schedule(std::string_vi
             auto const last = means.how.latest(*record.next, until).nominal;
             step.next = means.how.waits_for_end() ? std::optional{means.how.after_end(times_.reached())}
                                                   : means.how.following(last);
-            step.skipped = 1 + means.how.count(*record.next, last);
-            step.skip_reason = "it was paused";
+            step.skipped.push_back(
+                {*record.next, last, 1 + means.how.count(*record.next, last), "it was paused", times_.reached()});
         }
         return true;
     });
@@ -169,6 +169,11 @@ auto engine<Storage, Clock, Attempt, Recurrence>::preview(std::string_view name,
             one.why += "; there already: task " + std::to_string(to_number(there->id)) +
                        (there->set_aside ? ", set aside" : ", " + std::string(to_string(there->state)));
     return next;
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+auto engine<Storage, Clock, Attempt, Recurrence>::skips(std::string_view name) const -> later<skip_log> {
+    return store_.skips(known_schedule(name).name);
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>

@@ -176,9 +176,9 @@ void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, 
         occurrence.payload.clear();
     } catch (error const& e) {
         if (e.kind() != errc::invalid_argument && (e.kind() != errc::corrupt || is_read)) throw;
+        auto const nominal = *occurrence.scheduled_at;
         step.occurrence.reset();
-        ++step.skipped;
-        step.skip_reason = bounded_text(e.what(), 255);
+        step.skipped.push_back({nominal, nominal, 1, bounded_text(e.what(), 255), now});
     }
 }
 

@@ -317,8 +317,8 @@ class timetable {
         schedule_step step;
         step.name = p.record.name;
         step.version = p.record.version;
-        step.skipped = plan.skipped;
-        step.skip_reason = plan.reason;
+        if (plan.skipped != 0)
+            step.skipped.push_back({*plan.first_skipped, *plan.last_skipped, plan.skipped, plan.reason, now});
         if (plan.create.empty()) {
             step.next = plan.next;
             steps.push_back(std::move(step));
@@ -342,8 +342,7 @@ class timetable {
             p.means->stand_in_line(p.record, *step.occurrence, all);
             steps.push_back(step);
             ++step.version;
-            step.skipped = 0;
-            step.skip_reason.clear();
+            step.skipped.clear();
         }
     }
 

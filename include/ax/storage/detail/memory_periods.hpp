@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
-// What memory_storage knows of the periods of schedules beside their tasks: which occurrence waits for which, and the
-// backfills under way. It can take back what a transaction did, as the tables do.
+// What memory_storage knows of the periods of schedules beside their tasks: which occurrence waits for which, the
+// backfills under way, and what was left out. It can take back what a transaction did, as the tables do.
 #pragma once
 
 #include "ax/storage/concept.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,7 @@ class memory_periods {
     struct mark_type {
         std::size_t pasts = 0;
         std::size_t backfills = 0;
+        std::size_t skips = 0;
     };
 
     // ---- who waits for whom ----------------------------------------------------------------------------------------
@@ -65,13 +69,26 @@ class memory_periods {
         set_backfill(number, std::move(wanted));
     }
 
+    // ---- what was left out -----------------------------------------------------------------------------------------
+
+    skip_log skips(std::string_view schedule) const {
+        auto const found = skips_.find(schedule);
+        return found == skips_.end() ? skip_log{} : found->second;
+    }
+
+    void put_skips(std::string const& schedule, skip_log wanted) {
+        skip_log_.emplace_back(schedule, skips(schedule));
+        set_skips(schedule, std::move(wanted));
+    }
+
     // ---- transactions ----------------------------------------------------------------------------------------------
 
-    mark_type mark() const noexcept { return {past_log_.size(), backfill_log_.size()}; }
+    mark_type mark() const noexcept { return {past_log_.size(), backfill_log_.size(), skip_log_.size()}; }
 
     void commit() noexcept {
         past_log_.clear();
         backfill_log_.clear();
+        skip_log_.clear();
     }
 
     void undo(mark_type since) {
@@ -79,6 +96,8 @@ class memory_periods {
             set_past(past_log_.back().first, past_log_.back().second);
         for (; backfill_log_.size() > since.backfills; backfill_log_.pop_back())
             set_backfill(backfill_log_.back().first, std::move(backfill_log_.back().second));
+        for (; skip_log_.size() > since.skips; skip_log_.pop_back())
+            set_skips(skip_log_.back().first, std::move(skip_log_.back().second));
     }
 
   private:
@@ -99,12 +118,21 @@ class memory_periods {
             backfills_.erase(number);
     }
 
+    void set_skips(std::string const& schedule, skip_log wanted) {
+        if (wanted.reasons.empty())
+            skips_.erase(schedule);
+        else
+            skips_.insert_or_assign(schedule, std::move(wanted));
+    }
+
     std::map<task_id, task_id> pasts_;              ///< who waits, and for whom
     std::set<std::pair<task_id, task_id>> waiting_; ///< who is waited for, and by whom
     std::map<std::uint64_t, memory_backfill> backfills_;
+    std::map<std::string, skip_log, std::less<>> skips_; ///< of schedules that have left something out
 
     std::vector<std::pair<task_id, std::optional<task_id>>> past_log_;
     std::vector<std::pair<std::uint64_t, std::optional<memory_backfill>>> backfill_log_;
+    std::vector<std::pair<std::string, skip_log>> skip_log_;
 };
 
 } // namespace ax::detail

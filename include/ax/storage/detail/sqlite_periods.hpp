@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-// What sqlite_storage knows of the periods of schedules beside their tasks: which occurrence waits for which, and the
-// backfills under way. An occurrence that waits has a row in ax_past; the one that it waits for has a flag, so that no
-// other task that ends has to look there.
+// What sqlite_storage knows of the periods of schedules beside their tasks: which occurrence waits for which, the
+// backfills under way, and what was left out. An occurrence that waits has a row in ax_past; the one that it waits for
+// has a flag, so that no other task that ends has to look there.
 #pragma once
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
 #include "ax/storage/detail/backfill_number.hpp"
+#include "ax/storage/detail/skip_rules.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,7 +47,31 @@ std::vector<dependent<backfill_record, Connection>> read_backfills(Connection& s
     return answer;
 }
 
-/// The rows of ax_past, ax_backfill and ax_backfilled, as a writer changes them.
+template <class Run>
+dependent<skip_range, Run> read_skip(Run const& row) {
+    return {row.time(1), row.time(2), row.template as<std::uint64_t>(3), row.copy(5), row.time(4)};
+}
+
+template <class Connection>
+std::vector<dependent<skip_count, Connection>> read_skip_counts(Connection& sql, std::string_view schedule) {
+    std::vector<dependent<skip_count, Connection>> answer;
+    sqlite_run row(sql, sqlite_sql::skip_counts, {schedule});
+    while (row.next()) answer.push_back({row.copy(0), row.template as<std::uint64_t>(1)});
+    return answer;
+}
+
+template <class Connection>
+dependent<skip_log, Connection> read_skips(Connection& sql, std::string_view schedule) {
+    dependent<skip_log, Connection> answer;
+    {
+        sqlite_run row(sql, sqlite_sql::skips, {schedule});
+        while (row.next()) answer.latest.push_back(read_skip(row));
+    }
+    answer.reasons = read_skip_counts(sql, schedule);
+    return answer;
+}
+
+/// The rows of ax_past, ax_backfill, ax_backfilled, ax_skip and ax_skip_count, as a writer changes them.
 template <class Connection>
 class sqlite_periods {
     // As dependent names, so that a unit that only includes this does not pay for its code.
@@ -54,6 +80,7 @@ class sqlite_periods {
     using new_task = dependent<ax::new_task, Connection>;
     using backfill_record = dependent<ax::backfill_record, Connection>;
     using time_point = dependent<ax::time_point, Connection>;
+    using skip_range = dependent<ax::skip_range, Connection>;
 
   public:
     explicit sqlite_periods(Connection& sql) noexcept : sql_(sql) {}
@@ -142,7 +169,45 @@ class sqlite_periods {
             if (each.schedule == schedule) drop(each.number);
     }
 
+    // ---- what was left out -----------------------------------------------------------------------------------------
+
+    /// Keeps what a schedule leaves out, as the latest range or joined with that, and counts it.
+    void leave_out(std::string_view schedule, skip_range range) {
+        auto counts = read_skip_counts(sql_, schedule);
+        if (auto const gone = count_skips(counts, range.reason, range.number))
+            sqlite_run(sql_, sqlite_sql::drop_skip_count, {schedule, std::string_view{*gone}}).finish();
+        sqlite_run(sql_, sqlite_sql::put_skip_count, {schedule, std::string_view{range.reason}, range.number}).finish();
+
+        std::int64_t number = 0;
+        if (sqlite_run row(sql_, sqlite_sql::latest_skip, {schedule}); row.next()) {
+            number = row.number(0);
+            auto const latest = read_skip(row);
+            if (follows_on(latest, range, occurrence_before(schedule, range.first))) {
+                range.first = latest.first;
+                range.number += latest.number;
+            } else {
+                ++number;
+            }
+        }
+        sqlite_run(
+            sql_, sqlite_sql::put_skip,
+            {schedule, number, range.first, range.last, range.number, range.recorded, std::string_view{range.reason}})
+            .finish();
+        sqlite_run(sql_, sqlite_sql::trim_skips, {schedule, number - static_cast<std::int64_t>(most_skips_kept)})
+            .finish();
+    }
+
+    void drop_skips_of(std::string_view schedule) {
+        sqlite_run(sql_, sqlite_sql::trim_skips, {schedule, (std::numeric_limits<std::int64_t>::max)()}).finish();
+        sqlite_run(sql_, sqlite_sql::drop_skip_counts, {schedule}).finish();
+    }
+
   private:
+    std::optional<time_point> occurrence_before(std::string_view schedule, time_point nominal) {
+        sqlite_run before(sql_, sqlite_sql::occurrence_before, {schedule, nominal});
+        return before.next() ? before.maybe_time(2) : std::nullopt;
+    }
+
     Connection& sql_;
 };
 

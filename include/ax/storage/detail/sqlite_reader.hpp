@@ -336,6 +336,7 @@ class sqlite_reader {
     }
 
     std::vector<dependent<backfill_record, Connection>> backfills() { return read_backfills(sql_); }
+    dependent<skip_log, Connection> skips(std::string_view schedule) { return read_skips(sql_, schedule); }
 
     std::string note(std::string_view name) {
         sqlite_run row(sql_, sqlite_sql::get_note, {name});

@@ -290,6 +290,24 @@ CREATE TABLE ax_backfilled (
     PRIMARY KEY (backfill, task)
 ) WITHOUT ROWID;
 )sql"},
+    {2, R"sql(
+CREATE TABLE ax_skip (
+    schedule TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    recorded INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (schedule, number)
+) WITHOUT ROWID;
+CREATE TABLE ax_skip_count (
+    schedule TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    skipped INTEGER NOT NULL,
+    PRIMARY KEY (schedule, reason)
+) WITHOUT ROWID;
+)sql"},
 };
 
 inline constexpr int sqlite_schema_version = sqlite_migrations[std::size(sqlite_migrations) - 1].version;
@@ -299,7 +317,7 @@ inline constexpr char const* sqlite_count_tables =
     "SELECT count(*), count(CASE WHEN name = 'ax_meta' THEN 1 END) FROM sqlite_master "
     "WHERE type = 'table' AND name IN ('ax_meta', 'ax_type', 'ax_task', 'ax_attempt', 'ax_schedule', 'ax_former_key', "
     "'ax_step', 'ax_count', 'ax_limit', 'ax_need', 'ax_hold', 'ax_line', 'ax_workflow', 'ax_member', 'ax_edge', "
-    "'ax_await', 'ax_past', 'ax_backfill', 'ax_backfilled')";
+    "'ax_await', 'ax_past', 'ax_backfill', 'ax_backfilled', 'ax_skip', 'ax_skip_count')";
 inline constexpr char const* sqlite_read_meta = "SELECT value FROM ax_meta WHERE name = ?1";
 inline constexpr char const* sqlite_write_meta = "INSERT OR REPLACE INTO ax_meta (name, value) VALUES (?1, ?2)";
 
@@ -312,6 +330,7 @@ inline constexpr char const* sqlite_write_meta = "INSERT OR REPLACE INTO ax_meta
 #define AX_SQLITE_SCHEDULE_COLUMNS                                                                                     \
     "name, spec, type, payload, next, last_nominal, last_task, version, fired, skipped, last_skip, created, "          \
     "terms, paused"
+#define AX_SQLITE_SKIP_COLUMNS "number, first, last, skipped, recorded, reason"
 #define AX_SQLITE_NODE_COLUMNS                                                                                         \
     "t.id, t.state, t.first_started IS NOT NULL, t.lane, t.run_at, t.route_key IS NOT NULL, m.workflow, m.generation, m.kind, m.rule, " \
     "m.total, m.succeeded, m.failed, m.skipped, m.upstream_failed, m.added_by, m.dropped"
@@ -390,6 +409,14 @@ enum class sqlite_sql : std::size_t {
     schedules,
     put_schedule,
     delete_schedule,
+    skips,
+    latest_skip,
+    put_skip,
+    trim_skips,
+    skip_counts,
+    put_skip_count,
+    drop_skip_count,
+    drop_skip_counts,
     task_by_former_key,
     former_holder,
     add_former_key,
@@ -660,6 +687,17 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::put_schedule, "INSERT OR REPLACE INTO ax_schedule (" AX_SQLITE_SCHEDULE_COLUMNS ") "
                                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"},
     {sqlite_sql::delete_schedule, "DELETE FROM ax_schedule WHERE name = ?1"},
+    {sqlite_sql::skips, "SELECT " AX_SQLITE_SKIP_COLUMNS " FROM ax_skip WHERE schedule = ?1 ORDER BY number"},
+    {sqlite_sql::latest_skip,
+     "SELECT " AX_SQLITE_SKIP_COLUMNS " FROM ax_skip WHERE schedule = ?1 ORDER BY number DESC LIMIT 1"},
+    {sqlite_sql::put_skip, "INSERT OR REPLACE INTO ax_skip (schedule, " AX_SQLITE_SKIP_COLUMNS ") "
+                           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
+    {sqlite_sql::trim_skips, "DELETE FROM ax_skip WHERE schedule = ?1 AND number <= ?2"},
+    {sqlite_sql::skip_counts, "SELECT reason, skipped FROM ax_skip_count WHERE schedule = ?1 ORDER BY reason"},
+    {sqlite_sql::put_skip_count, "INSERT INTO ax_skip_count (schedule, reason, skipped) VALUES (?1, ?2, ?3) "
+                                 "ON CONFLICT (schedule, reason) DO UPDATE SET skipped = skipped + ?3"},
+    {sqlite_sql::drop_skip_count, "DELETE FROM ax_skip_count WHERE schedule = ?1 AND reason = ?2"},
+    {sqlite_sql::drop_skip_counts, "DELETE FROM ax_skip_count WHERE schedule = ?1"},
 
     {sqlite_sql::task_by_former_key, "SELECT " AX_SQLITE_TASK_COLUMNS " FROM ax_task WHERE id = "
                                      "(SELECT task FROM ax_former_key WHERE key = ?1 ORDER BY task DESC LIMIT 1)"},
@@ -825,8 +863,9 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::parents_of,
      "SELECT t.id, m.name, t.state, t.result FROM ax_edge AS e CROSS JOIN ax_task AS t ON t.id = e.parent "
      "LEFT JOIN ax_member AS m ON m.task = e.parent WHERE e.child = ?1 ORDER BY e.parent"},
-    {sqlite_sql::occurrence_before, "SELECT id, state FROM ax_task WHERE schedule = ?1 AND scheduled_at < ?2 "
-                                    "ORDER BY scheduled_at DESC LIMIT 1"},
+    {sqlite_sql::occurrence_before,
+     "SELECT id, state, scheduled_at FROM ax_task WHERE schedule = ?1 AND scheduled_at < ?2 "
+     "ORDER BY scheduled_at DESC LIMIT 1"},
     {sqlite_sql::occurrence_behind, "SELECT id, state FROM ax_task WHERE schedule = ?1 AND scheduled_at > ?2 "
                                     "ORDER BY scheduled_at LIMIT 1"},
     {sqlite_sql::put_past, "INSERT OR REPLACE INTO ax_past (task, past) VALUES (?1, ?2)"},
@@ -885,6 +924,7 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
 #undef AX_SQLITE_ENDED
 #undef AX_SQLITE_TASK_COLUMNS
 #undef AX_SQLITE_SCHEDULE_COLUMNS
+#undef AX_SQLITE_SKIP_COLUMNS
 #undef AX_SQLITE_LIMIT_COLUMNS
 #undef AX_SQLITE_NODE_COLUMNS
 #undef AX_SQLITE_WORKFLOW_COLUMNS

@@ -195,6 +195,7 @@ class sqlite_writer {
     using schedule_record = dependent<ax::schedule_record, Connection>;
     using schedule_step = dependent<ax::schedule_step, Connection>;
     using schedule_answer = dependent<ax::schedule_answer, Connection>;
+    using skip_range = dependent<ax::skip_range, Connection>;
     using lane_id = dependent<ax::lane_id, Connection>;
     using finding = dependent<ax::finding, Connection>;
     using prune_answer = dependent<ax::prune_answer, Connection>;
@@ -470,14 +471,13 @@ class sqlite_writer {
         ++record.version;
         record.next = next.next;
         if (next.paused) record.paused = *next.paused;
-        record.skipped += next.skipped;
-        if (next.skipped > 0) record.last_skip = next.skip_reason;
+        for (auto const& range : next.skipped) leave_out(record, range, now);
         if (next.occurrence) {
+            auto const nominal = next.occurrence->scheduled_at.value_or(now);
             bool const busy =
                 next.skip_if_unfinished && is_unfinished(record.last_task, next.occurrence->scheduled_at);
             if (busy && !occurrence_created(*next.occurrence)) {
-                ++record.skipped;
-                record.last_skip = "the one before has not ended";
+                leave_out(record, {nominal, nominal, 1, "the one before has not ended", now}, now);
             } else {
                 make_way(next, now, answer);
                 answer.occurrence = insert_any(*next.occurrence, now, answer.due);
@@ -485,8 +485,7 @@ class sqlite_writer {
                 if (answer.occurrence->outcome == submit_outcome::inserted) {
                     ++record.fired;
                 } else if (!aside && !is_early(*next.occurrence)) {
-                    ++record.skipped;
-                    record.last_skip = "it was there already";
+                    leave_out(record, {nominal, nominal, 1, "it was there already", now}, now);
                 }
                 if (!busy && !is_terminal(answer.occurrence->state) && !aside) record.last_task = answer.occurrence->id;
                 record.last_nominal = next.occurrence->scheduled_at;
@@ -501,6 +500,7 @@ class sqlite_writer {
         check_open();
         if (sqlite_run(sql_, sqlite_sql::delete_schedule, {name}).finish() == 0) return false;
         periods_.drop_of_schedule(name);
+        periods_.drop_skips_of(name);
         return true;
     }
 
@@ -1239,11 +1239,19 @@ class sqlite_writer {
             answer.asked_to_stop = id;
             return;
         }
+        auto const nominal = nominal_of(id).value_or(now);
         auto const made = cancel(id, now);
         answer.due.insert(answer.due.end(), made.due.begin(), made.due.end());
         answer.cancelled = id;
-        ++answer.record.skipped;
-        answer.record.last_skip = "a later one took its place";
+        leave_out(answer.record, {nominal, nominal, 1, "a later one took its place", now}, now);
+    }
+
+    /// Counts what a schedule leaves out, and keeps why.
+    void leave_out(schedule_record& record, skip_range range, time_point now) {
+        record.skipped += range.number;
+        record.last_skip = range.reason;
+        range.recorded = now;
+        periods_.leave_out(record.name, std::move(range));
     }
 
     /// Whether a task keeps the occurrence at `nominal` waiting: not one that has ended, nor one that waits for a later
@@ -1255,6 +1263,11 @@ class sqlite_writer {
         if (is_claimable(state) && query.maybe_time(1) > nominal) return false;
         if (state == task_state::created) return store_.node(id).has_value(); // a workflow that goes on
         return !is_terminal(state);
+    }
+
+    std::optional<time_point> nominal_of(task_id id) {
+        sqlite_run query(sql_, sqlite_sql::task_state, {id});
+        return query.next() ? query.maybe_time(1) : std::nullopt;
     }
 
     /// When the occurrence was created; none where it is not there.
