@@ -439,6 +439,10 @@ struct finding {
 ///     inserts the occurrences given, in order, while there are fewer than at_once; one that is there already takes no
 ///     room. Its cursor moves behind the last one looked at. When that is the end and the last one has ended, the
 ///     backfill is gone. drop_backfill() removes one; its tasks stay.
+/// 40. end_waits() looks at the waits for occurrences of a schedule that are not there. One that cannot come any more
+///     counts as a parent that was skipped, and each such wait is decided: where there is no such schedule, or its
+///     cursor is behind the instant, or it has none and is `over` (else: where the instant is not after that of its
+///     latest occurrence); but not while a backfill under way has yet to look at the instant.
 /// Errors: error unavailable, disk_full, corrupt; the transaction is rolled back.
 template <class W>
 concept storage_writer = requires(W& w, std::string_view name, std::span<new_task const> tasks,
@@ -481,6 +485,7 @@ concept storage_writer = requires(W& w, std::string_view name, std::span<new_tas
     { w.begin_backfill(range, t) } -> std::same_as<backfill_record>;
     { w.fill(some, t) } -> std::same_as<backfill_answer>;
     { w.drop_backfill(which) } -> std::same_as<bool>;
+    { w.end_waits(name, yes, t, due) } -> std::same_as<void>;
 };
 
 namespace detail {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/backfill_number.hpp"
 #include "ax/storage/detail/graph_names.hpp"
 #include "ax/storage/detail/key_conflict.hpp"
@@ -123,6 +124,7 @@ class memory_storage::writer {
     backfill_record begin_backfill(backfill_record const& wanted, time_point now);
     backfill_answer fill(backfill_step const& step, time_point now);
     bool drop_backfill(std::uint64_t number);
+    void end_waits(std::string_view schedule, bool over, time_point now, alarms& due);
 
   private:
     friend class memory_storage;
@@ -1130,6 +1132,20 @@ inline bool memory_storage::writer::drop_backfill(std::uint64_t number) {
     if (tables_.periods().find_backfill(number) == nullptr) return false;
     tables_.periods().put_backfill(number, std::nullopt);
     return true;
+}
+
+inline void memory_storage::writer::end_waits(std::string_view schedule, bool over, time_point now, alarms& due) {
+    atomically([&] {
+        auto const* const record = tables_.find_schedule(schedule);
+        for (auto const& [instant, id] : tables_.graphs().awaiting(schedule, detail::passed_until(record, over))) {
+            auto const is_to_come = [&, at = instant](auto const& each) {
+                return detail::is_to_make(each.second.record, schedule, at);
+            };
+            auto const& backfills = tables_.periods().backfills();
+            if (std::none_of(backfills.begin(), backfills.end(), is_to_come)) graph_.left_out(id);
+        }
+        settle_changes(now, due);
+    });
 }
 
 // ---- reads ---------------------------------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ constexpr void count_parent(parent_counts& counts, task_state state, std::int32_
 ///   void await(awaited_task, id, workflow)            where that is said, the member of this name
 ///   vector<pair<task_id, string>> arrived(new_task), vector<task_id> arrived_member(workflow, name)
 ///   void pass_await(from, to)                         what one waits for, another does from now on
+///   void drop_await(id)
 template <class Store>
 class graph_rules {
     using node = dependent<graph_node, Store>;
@@ -208,6 +209,16 @@ class graph_rules {
     /// tasks yet; and what has ended in the same verb is counted there first, so that it is not counted twice.
     void arrived(new_task const& task, task_id id) {
         for (auto& [waiting, name] : store_.arrived(task)) arrivals_.push_back({waiting, id, name});
+    }
+
+    /// What `waiting` waits for was left out and does not come any more: that is as a parent that was skipped.
+    void left_out(task_id waiting) {
+        store_.drop_await(waiting);
+        auto one = store_.node(waiting);
+        if (!one) return;
+        count_parent(one->parents, task_state::skipped, 1);
+        store_.put_parents(*one);
+        touched_.push_back(*one);
     }
 
     /// Ends all that waits in a workflow, and asks what runs to stop.

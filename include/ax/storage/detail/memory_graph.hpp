@@ -135,6 +135,17 @@ class memory_graphs {
         if (found->second.empty()) awaits_.erase(found);
         return std::pair{target, name};
     }
+    /// Who waits for occurrences of a schedule that are not there, and for which, before `bound`; the earliest first.
+    std::vector<std::pair<time_point, task_id>> awaiting(std::string_view schedule, time_point bound) const {
+        std::vector<std::pair<time_point, task_id>> answer;
+        for (auto at = awaits_.lower_bound({{}, std::string(schedule), (time_point::min)(), {}}); at != awaits_.end();
+             ++at) {
+            auto const& [key, name, instant, workflow] = at->first;
+            if (!key.empty() || name != schedule || instant >= bound) break;
+            for (auto const& [id, member] : at->second) answer.emplace_back(instant, id);
+        }
+        return answer;
+    }
     std::map<task_id, std::string> take_awaits(awaited_name const& target) {
         auto const found = awaits_.find(target);
         if (found == awaits_.end()) return {};
@@ -366,6 +377,7 @@ class memory_graph {
         if (auto taken = graphs().drop_await(from))
             graphs().await(std::move(taken->first), to, std::move(taken->second));
     }
+    void drop_await(task_id id) { (void)graphs().drop_await(id); }
     std::map<task_id, std::string> arrived(new_task const& task) {
         std::map<task_id, std::string> answer;
         if (!task.key.empty()) answer = graphs().take_awaits({task.key, {}, {}, {}});

@@ -5,6 +5,7 @@
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/graph_names.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 #include "ax/storage/detail/sqlite_counts.hpp"
@@ -388,7 +389,7 @@ class sqlite_reader {
                     name_awaited(open.name, target.substr(1), await.text(1));
                 else
                     name_awaited(open.name, by_key ? target.substr(1) : std::string_view{},
-                                 by_key ? std::string_view{} : target.substr(target.find(' ') + 1), await.text(1));
+                                 by_key ? std::string_view{} : awaited_schedule(target), await.text(1));
             }
             if (!open.name.empty()) answer.push_back(std::move(open));
         }

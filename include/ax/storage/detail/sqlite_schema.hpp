@@ -484,6 +484,7 @@ enum class sqlite_sql : std::size_t {
     any_await,
     await,
     awaiting,
+    awaiting_between,
     drop_awaits,
     workflow_of,
     members_of,
@@ -811,6 +812,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::any_await, "SELECT 1 FROM ax_await WHERE target > '' LIMIT 1"},
     {sqlite_sql::await, "INSERT OR IGNORE INTO ax_await (target, task, name) VALUES (?1, ?2, ?3)"},
     {sqlite_sql::awaiting, "SELECT task, name FROM ax_await WHERE target = ?1 ORDER BY task"},
+    {sqlite_sql::awaiting_between,
+     "SELECT target, task FROM ax_await WHERE target >= ?1 AND target < ?2 ORDER BY target, task"},
     {sqlite_sql::drop_awaits, "DELETE FROM ax_await WHERE target = ?1"},
     {sqlite_sql::workflow_of,
      "SELECT w.id, w.head, w.paused, w.stopping, w.waiting, w.ready, w.succeeded, w.dead, w.cancelled, w.skipped, "

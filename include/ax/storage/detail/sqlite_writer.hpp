@@ -6,6 +6,7 @@
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 #include "ax/storage/detail/sqlite_counts.hpp"
 #include "ax/storage/detail/sqlite_effects.hpp"
@@ -648,6 +649,20 @@ class sqlite_writer {
     bool drop_backfill(std::uint64_t number) {
         check_open();
         return periods_.drop(number);
+    }
+
+    void end_waits(std::string_view schedule, bool over, time_point now, alarms& due) {
+        check_open();
+        if (!store_.any_await()) return;
+        auto const record = find_schedule(schedule);
+        auto const waiting = store_.awaiting(schedule, passed_until(record ? &*record : nullptr, over));
+        if (waiting.empty()) return;
+        auto const backfills = read_backfills(sql_);
+        for (auto const& [instant, id] : waiting) {
+            auto const is_to_come = [&, at = instant](auto const& each) { return is_to_make(each, schedule, at); };
+            if (std::none_of(backfills.begin(), backfills.end(), is_to_come)) graph_.left_out(id);
+        }
+        settle_changes(now, due);
     }
 
   private:
