@@ -208,4 +208,114 @@ void occurrences_left_out() {
     }
 }
 
+/// storage_writer 41: workflows that wait for each other.
+template <class Fixture>
+void wait_circles() {
+    loom<Fixture> w;
+
+    auto const on = [](std::string key, std::string member = {}) {
+        return ax::awaited_task{std::move(key), {}, {}, std::move(member)};
+    };
+    auto const named = [&](std::string name, std::vector<ax::new_member> members) {
+        auto made = w.graph({}, name);
+        made.workflow = std::make_shared<ax::workflow_plan const>(ax::workflow_plan{name, std::move(members)});
+        return made;
+    };
+    auto const refusal_of = [&](ax::new_task const& wanted) -> std::string {
+        try {
+            w.put(wanted);
+        } catch (ax::error const& e) {
+            CHECK(e.kind() == ax::errc::invalid_argument);
+            CHECK(w.store.verify().empty());
+            return e.what();
+        }
+        return {};
+    };
+    auto const says = [](std::string const& text, std::string_view part) { return text.find(part) != text.npos; };
+
+    SECTION("the last one of two is refused, with the path, and leaves nothing behind") {
+        w.put(named("a", {w.wait("wait for b", on("b"))}));
+        auto const first = w.head;
+        auto const text = refusal_of(named("b", {w.node("x"), w.wait("wait for a", on("a"))}));
+        CHECK(says(text, R"(workflow "b": circle of waits: "wait for a" of "b" -> "wait for b" of "a" -> "b")"));
+        CHECK_FALSE(w.store.find_by_key("b"));
+        w.put(named("b", {w.node("x")})); // and who waits for it still does
+        w.run("x");
+        w.head = first;
+        CHECK(w.end() == task_state::succeeded);
+    }
+    SECTION("the last one of three, through tasks that hang on waits") {
+        w.put(named("a", {w.wait("for b", on("b", "late")), w.node("end", {0})}));
+        w.put(named("b", {w.wait("for c", on("c")), w.node("late", {0}), w.node("free")}));
+        auto const text = refusal_of(named("c", {w.wait("for a", on("a", "end"))}));
+        CHECK(says(text, R"("for a" of "c" -> "end" of "a" -> "for b" of "a" -> "late" of "b" -> "for c" of "b" -> "c")"));
+        CHECK(refusal_of(named("c", {w.wait("for b", on("b", "free"))})).empty());
+    }
+    SECTION("of a task of the new one only what that hangs on counts") {
+        w.put(named("a", {w.wait("for m", on("b", "m"))}));
+        auto const text = refusal_of(named("b", {w.wait("for a", on("a")), w.node("x", {0}), w.node("m", {1})}));
+        CHECK(says(text, R"("for m" of "a" -> "m" of "b")"));
+        auto const second = refusal_of(named("b", {w.wait("1", on("a")), w.wait("2", on("a")), w.node("m", {1})}));
+        CHECK(says(second, R"("2" of "b")"));
+        CHECK(refusal_of(named("b", {w.wait("for a", on("a")), w.node("m")})).empty());
+        w.run("m");
+        CHECK(w.at("for a") == task_state::succeeded);
+    }
+    SECTION("what need not wait for all its parents may get out of it") {
+        auto const rule = GENERATE(ax::trigger_rule::one_success, ax::trigger_rule::one_done,
+                                   ax::trigger_rule::one_failed, ax::trigger_rule::always);
+        auto wait = w.wait("for b", on("b"));
+        wait.when = rule;
+        wait.after = {1};
+        w.put(named("a", {wait, w.node("x")}));
+        CHECK(refusal_of(named("b", {w.wait("for a", on("a"))})).empty());
+    }
+    SECTION("nor is there one where what is waited for has ended") {
+        w.put(named("a", {w.wait("for b", on("b"))}));
+        w.cancel(w.head);
+        CHECK(refusal_of(named("b", {w.wait("for a", on("a"))})).empty());
+    }
+    SECTION("two that wait for a third") {
+        w.put(named("a", {w.wait("for b", on("b")), w.wait("for c", on("c"))}));
+        w.put(named("b", {w.wait("for c", on("c"))}));
+        CHECK(refusal_of(named("c", {w.node("x")})).empty());
+    }
+    SECTION("an occurrence of a schedule leaves its schedule as it was") {
+        ax::schedule_record wanted;
+        wanted.name = "s";
+        wanted.type = w.whole;
+        wanted.next = t0;
+        w.write([&](auto& verbs) { return verbs.declare(wanted, t0); });
+        w.put(named("a", {w.wait("for s", {{}, "s", t0, {}})}));
+        ax::schedule_step step;
+        step.name = "s";
+        step.version = 1;
+        step.next = t0 + 1h;
+        step.occurrence = w.graph({w.wait("for a", on("a"))});
+        step.occurrence->schedule = "s";
+        step.occurrence->scheduled_at = t0;
+        CHECK_THROWS_AS(w.write([&](auto& verbs) { return verbs.step(step, t0); }), ax::error);
+        CHECK(w.store.schedules().at(0).version == 1);
+        CHECK(w.store.schedules().at(0).next == t0);
+        CHECK_FALSE(w.store.occurrence("s", t0));
+        // A caller that goes on in the same transaction finds nothing written.
+        auto const answer = w.write([&](auto& verbs) {
+            CHECK_THROWS_AS(verbs.step(step, t0), ax::error);
+            auto without = step;
+            without.occurrence.reset();
+            return verbs.step(without, t0);
+        });
+        CHECK(answer.accepted);
+        CHECK(w.store.schedules().at(0).version == 2);
+        CHECK(w.store.verify().empty());
+    }
+    SECTION("a long path is cut in the middle") {
+        for (int i = 0; i != 40; ++i)
+            w.put(named("w" + std::to_string(i), {w.wait("next", on("w" + std::to_string(i + 1)))}));
+        auto const text = refusal_of(named("w40", {w.wait("next", on("w0"))}));
+        CHECK(says(text, R"("next" of "w7" -> ... -> "next" of "w32")"));
+        CHECK(says(text, R"("next" of "w39" -> "w40")"));
+    }
+}
+
 } // namespace conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Workflows that wait for occurrences that do not come.
+// Workflows that wait for occurrences that do not come, and for each other.
 #include "ax/scheduler/workflow.hpp"
 
 #include "scheduler/support.hpp"
@@ -207,5 +207,43 @@ TEST_CASE("a scheduled workflow ends where the period that it waits for was left
     CHECK(b->list({.state = task_state::succeeded, .type = "ax:workflow"}).size() == 2);
     b->resume(shipping);
     b.run_for(1min);
+    CHECK(b->list({.state = task_state::succeeded, .type = "ax:workflow"}).size() == 3);
+}
+
+TEST_CASE("workflows that wait for each other in a circle are refused, and the text has the path",
+          "[scheduler][workflow]") {
+    rates_bench b;
+    workflow first{"first"};
+    first.wait_for(ax::task_with_key("b"), {.name = "for b", .within = 10h});
+    workflow second{"second"};
+    second.wait_for(ax::task_with_key("a"), {.name = "for a"});
+    auto const a = b->submit(first, {.key = "a"}).id;
+    std::string text;
+    CHECK(failure_of([&] { b->submit(second, {.key = "b"}); }, &text) == invalid);
+    CHECK(contains(text, R"(circle of waits: "for a" of "second" -> "for b" of "first" -> "second")"));
+    CHECK_FALSE(b->find_by_key("b"));
+    CHECK(b->submit(second, {.key = "c"}).outcome == ax::submit_outcome::inserted);
+    CHECK(b->submit(first, {.key = "a"}).id == a); // it is there, and is not asked again
+    b->submit(shipping, {1, "b"}, {.key = "b"});
+    b.run_for(1s);
+    CHECK(b.state(a) == task_state::succeeded);
+}
+
+TEST_CASE("schedules whose workflows wait for each other's period go on, and one of two is left out",
+          "[scheduler][workflow][schedules]") {
+    rates_bench b;
+    workflow first{"first"};
+    first.wait_for(ax::occurrence_of("second"), {.name = "wait"});
+    workflow second{"second"};
+    second.wait_for(ax::occurrence_of("first"), {.name = "wait"});
+    b->schedule("first", ax::every{1h}, first);
+    b->schedule("second", ax::every{1h}, second);
+    b.run_for(3h);
+    auto const all = b->schedules();
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].fired == 3);
+    CHECK(all[1].fired == 0);
+    CHECK(all[1].skipped == 3);
+    CHECK(contains(all[1].last_skip, "circle of waits"));
     CHECK(b->list({.state = task_state::succeeded, .type = "ax:workflow"}).size() == 3);
 }

@@ -28,3 +28,7 @@ TEST_CASE("memory_storage says what the tasks of a workflow wait for", "[storage
 TEST_CASE("memory_storage ends the waits for occurrences that do not come", "[storage][workflow]") {
     conformance::occurrences_left_out<memory_fixture>();
 }
+
+TEST_CASE("memory_storage refuses workflows that wait for each other in a circle", "[storage][workflow]") {
+    conformance::wait_circles<memory_fixture>();
+}

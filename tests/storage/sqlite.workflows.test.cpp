@@ -47,3 +47,7 @@ TEST_CASE("a task inserted through the host's connection is what a wait waits fo
 TEST_CASE("sqlite_storage ends the waits for occurrences that do not come", "[storage][workflow]") {
     conformance::occurrences_left_out<sqlite_fixture>();
 }
+
+TEST_CASE("sqlite_storage refuses workflows that wait for each other in a circle", "[storage][workflow]") {
+    conformance::wait_circles<sqlite_fixture>();
+}

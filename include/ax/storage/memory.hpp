@@ -272,6 +272,7 @@ inline std::vector<insertion> memory_storage::writer::insert(std::span<new_task 
                                                              alarms& due) {
     return atomically([&] {
         for (auto const& task : tasks) check_types(task); // before `due` is added to
+        for (auto const& task : tasks) graph_.refuse_circle(task);
         std::vector<insertion> answer;
         answer.reserve(tasks.size());
         for (auto const& task : tasks) answer.push_back(insert_any(task, now, due));
@@ -867,6 +868,7 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
         if (present == nullptr) return answer;
         answer.record = *present;
         if (present->version != next.version) return answer;
+        if (next.occurrence) graph_.refuse_circle(*next.occurrence);
 
         answer.accepted = true;
         auto& record = answer.record;
@@ -1098,6 +1100,7 @@ inline backfill_answer memory_storage::writer::fill(backfill_step const& step, t
         if (present == nullptr) return answer;
         answer.record = present->record;
         if (present->record.version != step.version) return answer;
+        for (auto const& task : step.occurrences) graph_.refuse_circle(task);
         answer.accepted = true;
         auto changed = *present;
         auto& record = changed.record;

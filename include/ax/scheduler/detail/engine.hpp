@@ -1026,6 +1026,8 @@ class engine : public guest_desk {
 
     void complete(schedule_step& step, time_point now);
 
+    static schedule_answer step_or_leave_out(writer& w, schedule_step const& step, time_point now);
+
     void plan_deadlines(new_task const& task);
 
     /// Schedules that have moved on or are waited for: some of their occurrences may not come any more.

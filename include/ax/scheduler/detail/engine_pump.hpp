@@ -218,7 +218,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::exchange(batch& b) {
         if (!starts.empty()) w.start(starts, now);
         if (b.sweep) b.expired = w.expire(now, expire_size);
         b.stepped.clear();
-        for (auto const& step : b.steps) b.stepped.push_back(w.step(step, now));
+        for (auto const& step : b.steps) b.stepped.push_back(step_or_leave_out(w, step, now));
         if (!b.steps.empty()) end_waits(w, moved, b.stepped.back().due);
         if (requests.empty()) return;
         terms.now = now;

@@ -232,6 +232,23 @@ void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, 
     }
 }
 
+/// A workflow that the storage refuses, since it would wait for what waits for it, is left out likewise.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+auto engine<Storage, Clock, Attempt, Recurrence>::step_or_leave_out(writer& w, schedule_step const& step,
+                                                                    time_point now) -> schedule_answer {
+    if (!step.occurrence || !step.occurrence->workflow) return w.step(step, now);
+    try {
+        return w.step(step, now);
+    } catch (error const& e) {
+        if (e.kind() != errc::invalid_argument) throw;
+        auto without = step;
+        without.occurrence.reset();
+        ++without.skipped;
+        without.skip_reason = bounded_text(e.what(), 255);
+        return w.step(without, now);
+    }
+}
+
 /// Whether it is the type of workflows, without giving that a number in a store that has none.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::makes_workflows(type_number number) {

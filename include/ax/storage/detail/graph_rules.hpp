@@ -12,6 +12,7 @@
 #include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/wait_circle.hpp"
 
 #include <algorithm>
 #include <array>
@@ -125,6 +126,7 @@ constexpr void count_parent(parent_counts& counts, task_state state, std::int32_
 ///   vector<pair<task_id, string>> arrived(new_task), vector<task_id> arrived_member(workflow, name)
 ///   void pass_await(from, to)                         what one waits for, another does from now on
 ///   void drop_await(id)
+///   vector<pair<task_id, string>> waiting_for(new_task), string workflow_name(id)
 template <class Store>
 class graph_rules {
     using node = dependent<graph_node, Store>;
@@ -164,6 +166,12 @@ class graph_rules {
         workflows_.clear();
         arrivals_.clear();
         stopped_.clear();
+    }
+
+    /// To be called before a verb that stores such a task writes anything.
+    /// @throws error  invalid_argument where it is a workflow that would wait for what waits for it.
+    void refuse_circle(new_task const& head) {
+        if (head.workflow) wait_circle<Store>{store_}.refuse(head);
     }
 
     /// @param head  Its `workflow` is there.

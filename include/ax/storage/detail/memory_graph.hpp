@@ -146,6 +146,10 @@ class memory_graphs {
         }
         return answer;
     }
+    std::map<task_id, std::string> awaiting(awaited_name const& target) const {
+        auto const found = awaits_.find(target);
+        return found == awaits_.end() ? std::map<task_id, std::string>{} : found->second;
+    }
     std::map<task_id, std::string> take_awaits(awaited_name const& target) {
         auto const found = awaits_.find(target);
         if (found == awaits_.end()) return {};
@@ -384,6 +388,18 @@ class memory_graph {
         if (!task.schedule.empty() && task.scheduled_at)
             answer.merge(graphs().take_awaits({{}, task.schedule, *task.scheduled_at, {}}));
         return answer;
+    }
+    std::map<task_id, std::string> waiting_for(new_task const& task) {
+        std::map<task_id, std::string> answer;
+        if (!task.key.empty()) answer = graphs().awaiting({task.key, {}, {}, {}});
+        if (!task.schedule.empty() && task.scheduled_at)
+            answer.merge(graphs().awaiting({{}, task.schedule, *task.scheduled_at, {}}));
+        return answer;
+    }
+    std::string workflow_name(task_id id) {
+        auto const* const one = graphs().member(id);
+        auto const* const whole = one == nullptr ? nullptr : graphs().workflow(one->row.workflow);
+        return whole == nullptr ? std::string{} : whole->name;
     }
     std::vector<task_id> arrived_member(task_id workflow, std::string_view name) {
         return graphs().take_awaits(workflow, name);

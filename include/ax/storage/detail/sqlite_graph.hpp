@@ -234,6 +234,23 @@ class sqlite_graph {
         return answer;
     }
 
+    auto waiting_for(new_task const& task) {
+        std::vector<std::pair<task_id, text>> answer;
+        if (!any_await()) return answer;
+        auto const look = [&](awaited_task const& what) {
+            auto const target = awaited_target<text>(what);
+            sqlite_run row(sql_, sqlite_sql::awaiting, {std::string_view{target}});
+            while (row.next()) answer.emplace_back(row.as<task_id>(0), row.text(1));
+        };
+        if (!task.key.empty()) look({task.key, {}, {}, {}});
+        if (!task.schedule.empty() && task.scheduled_at) look({{}, task.schedule, *task.scheduled_at, {}});
+        return answer;
+    }
+    text workflow_name(task_id id) {
+        sqlite_run row(sql_, sqlite_sql::workflow_name, {id});
+        return row.next() ? text{row.text(0)} : text{};
+    }
+
     auto arrived_member(task_id workflow, std::string_view name) {
         std::vector<task_id> answer;
         if (!any_await()) return answer;

@@ -230,6 +230,7 @@ class sqlite_writer {
     std::vector<insertion> insert(std::span<new_task const> tasks, time_point now, alarms& due) {
         check_open();
         check_types(tasks);
+        for (auto const& task : tasks) graph_.refuse_circle(task);
         std::vector<insertion> answer;
         answer.reserve(tasks.size());
         for (auto const& task : tasks) answer.push_back(insert_any(task, now, due));
@@ -466,6 +467,7 @@ class sqlite_writer {
         auto& record = answer.record;
         if (record.version != next.version) return answer;
         if (next.occurrence) check_types({&*next.occurrence, 1});
+        if (next.occurrence) graph_.refuse_circle(*next.occurrence);
 
         answer.accepted = true;
         ++record.version;
@@ -619,6 +621,7 @@ class sqlite_writer {
         auto& record = answer.record;
         if (record.version != step.version) return answer;
         check_types(step.occurrences);
+        for (auto const& task : step.occurrences) graph_.refuse_circle(task);
         answer.accepted = true;
         ++record.version;
         record.unfinished = periods_.forget_ended(step.number);
