@@ -530,8 +530,8 @@ struct transaction_archetype {
 /// 12. verify() finds states that cannot come about, at most a thousand of them, and changes nothing.
 /// 13. waiting() names anew who waits, as writer's sentence 27 says, for at most `most` limits behind `after`.
 /// 14. limits() gives every limit, by number.
-/// 15. workflow() tells how the workflow stands that a head or member belongs to; it costs no more where that is
-/// larger.
+/// 15. workflow() tells how the workflow stands that a head or member belongs to, as of one commit. It costs no more
+///     where that is larger: what is in flight in the store is looked at, and no other task.
 /// 16. members() gives the members of a workflow by (name, generation), those with a name behind `after`; a page has
 /// all
 ///     generations of each name in it.

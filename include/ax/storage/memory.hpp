@@ -1336,6 +1336,12 @@ inline std::optional<workflow_record> memory_storage::workflow(task_id id) const
     std::size_t* const counts[] = {&answer.waiting,   &answer.ready,   &answer.succeeded,      &answer.dead,
                                    &answer.cancelled, &answer.skipped, &answer.upstream_failed};
     for (std::size_t i = 0; i != detail::member_groups; ++i) *counts[i] = static_cast<std::size_t>(row.counts[i]);
+    for (auto const each : tables.in_flight()) {
+        auto const* const at_work = tables.graphs().member(each);
+        if (at_work != nullptr && at_work->row.workflow == row.id) ++answer.running;
+    }
+    answer.running = (std::min)(answer.running, answer.ready);
+    answer.ready -= answer.running;
     answer.created = first.created;
     answer.started = row.started;
     answer.finished = head.finished;
