@@ -182,7 +182,8 @@ class workflow_drawing {
         add(whole.cancelled, "cancelled");
         add(whole.skipped, "skipped");
         add(whole.upstream_failed, "upstream failed");
-        add(whole.ready, "ready or running");
+        add(whole.running, "running");
+        add(whole.ready, "ready");
         add(whole.waiting, "waiting");
         return text;
     }

@@ -160,6 +160,11 @@ struct writer_without_drop_backfill : writer_archetype {
 };
 static_assert(!ax::storage_writer<writer_without_drop_backfill>);
 
+struct writer_without_end_waits : writer_archetype {
+    void end_waits() = delete;
+};
+static_assert(!ax::storage_writer<writer_without_end_waits>);
+
 struct storage_without_settle : storage_archetype {
     using writer = writer_without_settle;
     template <class Fn>

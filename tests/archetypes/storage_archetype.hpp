@@ -45,6 +45,7 @@ struct writer_archetype {
     ax::backfill_record begin_backfill(ax::backfill_record const&, ax::time_point);
     ax::backfill_answer fill(ax::backfill_step const&, ax::time_point);
     bool drop_backfill(std::uint64_t);
+    void end_waits(std::string_view, bool, ax::time_point, ax::alarms&);
 };
 
 struct storage_archetype {

@@ -115,6 +115,28 @@ void workflows() {
         CHECK(record.ready == 1);
         CHECK(record.total() == 4);
     }
+    SECTION("what is claimed is at work in its own workflow, and what is to be tried again is not") {
+        w.add_graph({w.node("x")});
+        auto const other = w.take(w.id("x"));
+        w.add_graph({w.node("a"), w.node("b"), w.node("c"), w.node("d", {0})});
+        auto const counted = [&] {
+            auto const record = *w.store.workflow(w.head);
+            CHECK(record.waiting == 1);
+            CHECK(record.total() == 4);
+            CHECK(record.unfinished() == 4);
+            return std::pair{record.ready, record.running};
+        };
+        CHECK(counted() == std::pair{std::size_t{3}, std::size_t{0}});
+        auto const a = w.take(w.id("a"));
+        CHECK(counted() == std::pair{std::size_t{2}, std::size_t{1}});
+        auto const b = w.take(w.id("b"));
+        w.start(b, t0);
+        CHECK(counted() == std::pair{std::size_t{1}, std::size_t{2}});
+        w.finish(b, attempt_outcome::failed, t0);
+        w.settle({w.end_of(a, attempt_outcome::released, t0)}, t0);
+        CHECK(counted() == std::pair{std::size_t{3}, std::size_t{0}});
+        w.finish(other, attempt_outcome::succeeded);
+    }
     SECTION("children are let go in the commit that ends the last parent, and the last end ends the workflow") {
         w.add_graph({w.node("a"), w.node("b", {0}), w.node("c", {0}), w.node("d", {1, 2})});
         auto const due = w.run("a", attempt_outcome::succeeded, t0 + 1s).due;

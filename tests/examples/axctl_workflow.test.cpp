@@ -39,7 +39,7 @@ TEST_CASE("a workflow is drawn with each task below its parents", "[axctl][workf
     whole.key = "register-7";
     whole.paused = true;
     whole.succeeded = 3;
-    whole.ready = 1;
+    whole.running = 1;
     whole.waiting = 2;
     whole.created = start;
     whole.started = start + 1s;
@@ -56,7 +56,7 @@ TEST_CASE("a workflow is drawn with each task below its parents", "[axctl][workf
     members[4].when = ax::trigger_rule::all_done;
     CHECK(axctl::workflow_drawing(whole, members, start + 10s).text() ==
           R"(workflow 1  register  key register-7
-created (paused), 3 of 6 ended: 3 succeeded, 1 ready or running, 2 waiting
+created (paused), 3 of 6 ended: 3 succeeded, 1 running, 2 waiting
 created 2026-01-01T00:00:00Z, started 2026-01-01T00:00:01Z, finished -
 critical path: account (2.0 s) > sms  #2 (250 ms)
 

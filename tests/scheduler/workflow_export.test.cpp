@@ -70,6 +70,7 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
   "cancelled": 0,
   "dead": 0,
   "ready": 0,
+  "running": 0,
   "skipped": 0,
   "succeeded": 4,
   "upstream_failed": 0,

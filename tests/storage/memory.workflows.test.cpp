@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ax/storage/memory.hpp"
 
+#include "conformance/awaited.hpp"
 #include "conformance/workflow_upkeep.hpp"
 #include "storage/memory_fixture.hpp"
 
@@ -22,4 +23,12 @@ TEST_CASE("memory_storage removes workflows as a whole", "[storage][workflow]") 
 
 TEST_CASE("memory_storage says what the tasks of a workflow wait for", "[storage][workflow]") {
     conformance::workflow_obstacles<memory_fixture>();
+}
+
+TEST_CASE("memory_storage ends the waits for occurrences that do not come", "[storage][workflow]") {
+    conformance::occurrences_left_out<memory_fixture>();
+}
+
+TEST_CASE("memory_storage refuses workflows that wait for each other in a circle", "[storage][workflow]") {
+    conformance::wait_circles<memory_fixture>();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ax/storage/sqlite.hpp"
 
+#include "conformance/awaited.hpp"
 #include "conformance/workflow_upkeep.hpp"
 #include "storage/sqlite_fixture.hpp"
 
@@ -41,4 +42,12 @@ TEST_CASE("a task inserted through the host's connection is what a wait waits fo
     CHECK(w.at("w") == ax::task_state::succeeded);
     CHECK(w.at("a") == ax::task_state::ready);
     CHECK(w.store.verify().empty());
+}
+
+TEST_CASE("sqlite_storage ends the waits for occurrences that do not come", "[storage][workflow]") {
+    conformance::occurrences_left_out<sqlite_fixture>();
+}
+
+TEST_CASE("sqlite_storage refuses workflows that wait for each other in a circle", "[storage][workflow]") {
+    conformance::wait_circles<sqlite_fixture>();
 }

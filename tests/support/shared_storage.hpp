@@ -116,6 +116,9 @@ class shared_storage {
             return to_.fill(step, now);
         }
         bool drop_backfill(std::uint64_t number) { return to_.drop_backfill(number); }
+        void end_waits(std::string_view schedule, bool over, ax::time_point now, ax::alarms& due) {
+            to_.end_waits(schedule, over, now, due);
+        }
 
       private:
         ax::memory_storage::writer& to_;

@@ -95,6 +95,7 @@ inline nlohmann::json workflow_to_json(workflow_record const& whole, std::span<m
             {"counts",
              {{"waiting", whole.waiting},
               {"ready", whole.ready},
+              {"running", whole.running},
               {"succeeded", whole.succeeded},
               {"dead", whole.dead},
               {"cancelled", whole.cancelled},

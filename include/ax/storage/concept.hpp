@@ -464,6 +464,13 @@ struct finding {
 ///     inserts the occurrences given, in order, while there are fewer than at_once; one that is there already takes no
 ///     room. Its cursor moves behind the last one looked at. When that is the end and the last one has ended, the
 ///     backfill is gone. drop_backfill() removes one; its tasks stay.
+/// 40. end_waits() looks at the waits for occurrences of a schedule that are not there. One that cannot come any more
+///     counts as a parent that was skipped, and each such wait is decided: where there is no such schedule, or its
+///     cursor is behind the instant, or it has none and is `over` (else: where the instant is not after that of its
+///     latest occurrence); but not while a backfill under way has yet to look at the instant.
+/// 41. insert(), step() and fill() refuse a workflow that would wait for what waits for it: invalid_argument with the
+///     path, and the verb has written nothing. They look at no more than 10,000 tasks, and not through a task whose rule
+///     may let it go before all its parents have ended.
 /// Errors: error unavailable, disk_full, corrupt; the transaction is rolled back.
 template <class W>
 concept storage_writer = requires(W& w, std::string_view name, std::span<new_task const> tasks,
@@ -506,6 +513,7 @@ concept storage_writer = requires(W& w, std::string_view name, std::span<new_tas
     { w.begin_backfill(range, t) } -> std::same_as<backfill_record>;
     { w.fill(some, t) } -> std::same_as<backfill_answer>;
     { w.drop_backfill(which) } -> std::same_as<bool>;
+    { w.end_waits(name, yes, t, due) } -> std::same_as<void>;
 };
 
 namespace detail {
@@ -547,8 +555,8 @@ struct transaction_archetype {
 /// 12. verify() finds states that cannot come about, at most a thousand of them, and changes nothing.
 /// 13. waiting() names anew who waits, as writer's sentence 27 says, for at most `most` limits behind `after`.
 /// 14. limits() gives every limit, by number.
-/// 15. workflow() tells how the workflow stands that a head or member belongs to; it costs no more where that is
-/// larger.
+/// 15. workflow() tells how the workflow stands that a head or member belongs to, as of one commit. It costs no more
+///     where that is larger: what is in flight in the store is looked at, and no other task.
 /// 16. members() gives the members of a workflow by (name, generation), those with a name behind `after`; a page has
 /// all
 ///     generations of each name in it.

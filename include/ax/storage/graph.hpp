@@ -66,8 +66,9 @@ struct workflow_record {
     task_state state = task_state::created; ///< of the head: created while it goes on
     bool paused = false;
     bool stopping = false;   ///< cancelled, or beyond its deadline, and one of its tasks may still be at work
-    std::size_t waiting = 0; ///< its parents have not ended, or it waits for a person
-    std::size_t ready = 0;   ///< will run, runs, or will be tried again
+    std::size_t waiting = 0; ///< its parents have not ended
+    std::size_t ready = 0;   ///< will run, or will be tried again; or waits for a person, since it was interrupted
+    std::size_t running = 0; ///< claimed: runs, or is about to
     std::size_t succeeded = 0;
     std::size_t dead = 0;
     std::size_t cancelled = 0;
@@ -78,7 +79,7 @@ struct workflow_record {
     std::optional<time_point> finished; ///< of the head
     task_id last_ended{};               ///< the member that ended last
 
-    std::size_t unfinished() const noexcept { return waiting + ready; }
+    std::size_t unfinished() const noexcept { return waiting + ready + running; }
     std::size_t total() const noexcept {
         return unfinished() + succeeded + dead + cancelled + skipped + upstream_failed;
     }

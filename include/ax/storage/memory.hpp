@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/backfill_number.hpp"
 #include "ax/storage/detail/graph_names.hpp"
 #include "ax/storage/detail/key_conflict.hpp"
@@ -125,6 +126,7 @@ class memory_storage::writer {
     backfill_record begin_backfill(backfill_record const& wanted, time_point now);
     backfill_answer fill(backfill_step const& step, time_point now);
     bool drop_backfill(std::uint64_t number);
+    void end_waits(std::string_view schedule, bool over, time_point now, alarms& due);
 
   private:
     friend class memory_storage;
@@ -273,6 +275,7 @@ inline std::vector<insertion> memory_storage::writer::insert(std::span<new_task 
                                                              alarms& due) {
     return atomically([&] {
         for (auto const& task : tasks) check_types(task); // before `due` is added to
+        for (auto const& task : tasks) graph_.refuse_circle(task);
         std::vector<insertion> answer;
         answer.reserve(tasks.size());
         for (auto const& task : tasks) answer.push_back(insert_any(task, now, due));
@@ -868,6 +871,7 @@ inline schedule_answer memory_storage::writer::step(schedule_step const& next, t
         if (present == nullptr) return answer;
         answer.record = *present;
         if (present->version != next.version) return answer;
+        if (next.occurrence) graph_.refuse_circle(*next.occurrence);
 
         answer.accepted = true;
         auto& record = answer.record;
@@ -1119,6 +1123,7 @@ inline backfill_answer memory_storage::writer::fill(backfill_step const& step, t
         if (present == nullptr) return answer;
         answer.record = present->record;
         if (present->record.version != step.version) return answer;
+        for (auto const& task : step.occurrences) graph_.refuse_circle(task);
         answer.accepted = true;
         auto changed = *present;
         auto& record = changed.record;
@@ -1153,6 +1158,20 @@ inline bool memory_storage::writer::drop_backfill(std::uint64_t number) {
     if (tables_.periods().find_backfill(number) == nullptr) return false;
     tables_.periods().put_backfill(number, std::nullopt);
     return true;
+}
+
+inline void memory_storage::writer::end_waits(std::string_view schedule, bool over, time_point now, alarms& due) {
+    atomically([&] {
+        auto const* const record = tables_.find_schedule(schedule);
+        for (auto const& [instant, id] : tables_.graphs().awaiting(schedule, detail::passed_until(record, over))) {
+            auto const is_to_come = [&, at = instant](auto const& each) {
+                return detail::is_to_make(each.second.record, schedule, at);
+            };
+            auto const& backfills = tables_.periods().backfills();
+            if (std::none_of(backfills.begin(), backfills.end(), is_to_come)) graph_.left_out(id);
+        }
+        settle_changes(now, due);
+    });
 }
 
 // ---- reads ---------------------------------------------------------------------------------------------------------
@@ -1340,6 +1359,12 @@ inline std::optional<workflow_record> memory_storage::workflow(task_id id) const
     std::size_t* const counts[] = {&answer.waiting,   &answer.ready,   &answer.succeeded,      &answer.dead,
                                    &answer.cancelled, &answer.skipped, &answer.upstream_failed};
     for (std::size_t i = 0; i != detail::member_groups; ++i) *counts[i] = static_cast<std::size_t>(row.counts[i]);
+    for (auto const each : tables.in_flight()) {
+        auto const* const at_work = tables.graphs().member(each);
+        if (at_work != nullptr && at_work->row.workflow == row.id) ++answer.running;
+    }
+    answer.running = (std::min)(answer.running, answer.ready);
+    answer.ready -= answer.running;
     answer.created = first.created;
     answer.started = row.started;
     answer.finished = head.finished;

@@ -124,6 +124,9 @@ class faulty_storage : public detail::host_connection_of<Storage> {
         }
         backfill_answer fill(backfill_step const& step, time_point now) { return pass("fill").fill(step, now); }
         bool drop_backfill(std::uint64_t number) { return pass("drop_backfill").drop_backfill(number); }
+        void end_waits(std::string_view schedule, bool over, time_point now, alarms& due) {
+            pass("end_waits").end_waits(schedule, over, now, due);
+        }
 
       private:
         /// Some faults come at once, and undo the transaction; the others come with its commit.

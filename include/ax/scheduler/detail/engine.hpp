@@ -1027,7 +1027,25 @@ class engine : public guest_desk {
 
     void complete(schedule_step& step, time_point now);
 
+    static schedule_answer step_or_leave_out(writer& w, schedule_step const& step, time_point now);
+
     void plan_deadlines(new_task const& task);
+
+    /// Schedules that have moved on or are waited for: some of their occurrences may not come any more.
+    struct moved_schedules {
+        struct one {
+            std::string name;
+            bool over; ///< once it has no next instant
+        };
+        std::vector<one> all;
+    };
+
+    static void add_awaited(std::vector<std::string>& schedules, new_task const& task);
+    moved_schedules known_of(std::vector<std::string> schedules) const;
+    moved_schedules moved_by(backfill_step const& step, std::string const& schedule) const;
+    /// Decides who waits for what does not come any more. To be called in the transaction that makes it so.
+    void end_waits(writer& w, moved_schedules const& moved, alarms& due) const;
+    void end_waits(writer& w, schedule_record const& moved, alarms& due) const;
 
     bool makes_workflows(type_number number);
 

@@ -91,6 +91,8 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare_all(Definitions wanted
         for (auto const& name : gone) w.forget(name);
         if (names != before) w.note(declared_note, later<nlohmann::json>(names).dump());
         due = change_handlers(w, document);
+        for (auto const& each : stored) end_waits(w, each, due);
+        for (auto const& name : gone) w.end_waits(name, true, now, due);
     });
     for (auto const& each : stored) {
         auto const known = versions.find(each.name);

@@ -151,7 +151,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::explain(task_id id) const -> s
     if (before) answer.about_past(*before);
     for (auto const& one : obstacles) answer.about(one);
     if (whole)
-        answer.add(wait_cause::parents, "its tasks have not ended: " + std::to_string(whole->ready) +
+        answer.add(wait_cause::parents, "its tasks have not ended: " + std::to_string(whole->ready + whole->running) +
                                             " are ready or at work, " + std::to_string(whole->waiting) + " wait");
     else if (task->state == task_state::created && !task->held && obstacles.empty())
         answer.add(wait_cause::held, "it is not eligible yet");

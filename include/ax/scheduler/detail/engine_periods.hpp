@@ -56,11 +56,15 @@ auto engine<Storage, Clock, Attempt, Recurrence>::run_now(std::string_view name)
                                 "run_now of schedule \"" + bounded_text(name, 80) + "\": its task \"" +
                                     bounded_text(member.name, 80) + "\" waits for the same period of schedule \"" +
                                     bounded_text(member.until->schedule, 80) + "\", which has none at this instant");
+        std::vector<std::string> awaited_schedules;
+        add_awaited(awaited_schedules, task);
+        auto const moved = known_of(std::move(awaited_schedules));
         insertion answer;
         alarms due;
         transact([&](writer& w) {
             due.clear();
             answer = w.insert({&task, 1}, now, due).front();
+            end_waits(w, moved, due);
         });
         if (answer.outcome == submit_outcome::kept && tries != 10'000) { // another run was asked for at this instant
             nominal += duration{1};
@@ -111,12 +115,14 @@ auto engine<Storage, Clock, Attempt, Recurrence>::backfill(std::string_view name
     wanted.planned = 1 + means.how.count(*first, to - duration{1});
     auto step = fill_step(wanted, record, means);
     for (auto& task : step.occurrences) complete(task, now);
+    auto const moved = moved_by(step, wanted.schedule);
     backfill_answer answer;
     transact([&](writer& w) {
         auto const begun = w.begin_backfill(wanted, now);
         step.number = begun.number;
         step.version = begun.version;
         answer = w.fill(step, now);
+        end_waits(w, moved, answer.due);
     });
     plan_deadlines_of(step);
     took_fill(answer);
@@ -131,10 +137,21 @@ auto engine<Storage, Clock, Attempt, Recurrence>::backfill(std::string_view name
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::stop_backfill(std::uint64_t number) {
+    moved_schedules moved;
+    for (auto const& each : store_.backfills())
+        if (each.number == number) moved = known_of({each.schedule});
     bool known = false;
-    transact([&](writer& w) { known = w.drop_backfill(number); });
-    std::lock_guard const guard{mutex_};
-    backfills_.erase(number);
+    alarms due;
+    transact([&](writer& w) {
+        due.clear();
+        known = w.drop_backfill(number);
+        end_waits(w, moved, due);
+    });
+    {
+        std::lock_guard const guard{mutex_};
+        backfills_.erase(number);
+    }
+    take_alarms(due);
     return known;
 }
 
@@ -157,6 +174,15 @@ auto engine<Storage, Clock, Attempt, Recurrence>::fill_step(backfill_record cons
     }
     if (at && *at < from.to) step.next = at;
     return step;
+}
+
+/// The schedules whose waits such a step may end.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+auto engine<Storage, Clock, Attempt, Recurrence>::moved_by(backfill_step const& step, std::string const& schedule) const
+    -> moved_schedules {
+    std::vector<std::string> names{schedule};
+    for (auto const& task : step.occurrences) add_awaited(names, task);
+    return known_of(std::move(names));
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
@@ -186,6 +212,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::took_fill(backfill_answer cons
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::fill_backfills() {
     std::vector<backfill_step> steps;
+    std::vector<std::string> schedules; // of the steps
     bool anew = false;
     {
         std::lock_guard const guard{mutex_};
@@ -206,6 +233,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::fill_backfills() {
         for (auto const& one : backfills_.take(times_.steady()))
             if (!timetable_.with(one.schedule, [&](schedule_record const& record, auto const& means) {
                     steps.push_back(fill_step(one, record, means));
+                    schedules.push_back(one.schedule);
                 }))
                 backfills_.set_aside(one.number);
     }
@@ -215,7 +243,11 @@ bool engine<Storage, Clock, Attempt, Recurrence>::fill_backfills() {
         backfill_answer answer;
         try {
             for (auto& task : step.occurrences) complete(task, times_.reached());
-            transact([&](writer& w) { answer = w.fill(step, times_.reached()); });
+            auto const ended = moved_by(step, schedules[at]);
+            transact([&](writer& w) {
+                answer = w.fill(step, times_.reached());
+                end_waits(w, ended, answer.due);
+            });
         } catch (error const& e) {
             std::lock_guard const guard{mutex_};
             if (e.transient() || e.kind() == errc::outcome_unknown) {

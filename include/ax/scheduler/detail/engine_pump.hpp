@@ -188,8 +188,13 @@ void engine<Storage, Clock, Attempt, Recurrence>::exchange(batch& b) {
         for (auto const& node : one.additions.all())
             ends.back().members.push_back(member_of(node, common, (time_point::min)()));
     }
-    for (auto& step : b.steps)
+    std::vector<std::string> moving;
+    for (auto& step : b.steps) {
         if (step.occurrence) complete(step, times_.reached());
+        moving.push_back(step.name);
+        if (step.occurrence) add_awaited(moving, *step.occurrence);
+    }
+    auto const moved = known_of(std::move(moving));
     std::vector<claim_request> requests;
     requests.reserve(b.drawn.size());
     std::vector<start_mark> starts;
@@ -213,7 +218,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::exchange(batch& b) {
         if (!starts.empty()) w.start(starts, now);
         if (b.sweep) b.expired = w.expire(now, expire_size);
         b.stepped.clear();
-        for (auto const& step : b.steps) b.stepped.push_back(w.step(step, now));
+        for (auto const& step : b.steps) b.stepped.push_back(step_or_leave_out(w, step, now));
+        if (!b.steps.empty()) end_waits(w, moved, b.stepped.back().due);
         if (requests.empty()) return;
         terms.now = now;
         terms.until = saturating_add(now, settings_.read_ahead);
@@ -433,8 +439,12 @@ void engine<Storage, Clock, Attempt, Recurrence>::fill_gaps() {
             if (gap.how.after_end(end) == gap.last_nominal) end = now; // it was met there already: not again
             step.next = gap.how.after_end(end);
             schedule_answer answer;
-            transact([&](writer& w) { answer = w.step(step, times_.reached()); });
+            transact([&](writer& w) {
+                answer = w.step(step, times_.reached());
+                end_waits(w, answer.record, answer.due);
+            });
             std::lock_guard const guard{mutex_};
+            arm(answer.due);
             if (!answer.record.name.empty()) place(answer.record);
         }
     } catch (...) {

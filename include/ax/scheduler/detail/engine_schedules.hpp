@@ -30,9 +30,15 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare(std::string_view name,
     schedule_record stored;
     {
         std::lock_guard const in_order{schedules_mutex_};
-        transact([&](writer& w) { stored = w.declare(wanted, times_.reached()); });
+        alarms due;
+        transact([&](writer& w) {
+            due.clear();
+            stored = w.declare(wanted, times_.reached());
+            end_waits(w, stored, due);
+        });
         std::lock_guard const guard{mutex_};
         place(stored);
+        arm(due);
     }
     flush();
     return stored;
@@ -79,11 +85,20 @@ auto engine<Storage, Clock, Attempt, Recurrence>::checked_schedule(std::string_v
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::forget(std::string_view name) {
     bool known = false;
-    std::lock_guard const in_order{schedules_mutex_}; // else one that is declared meanwhile leaves memory with it
-    transact([&](writer& w) { known = w.forget(name); });
-    std::lock_guard const guard{mutex_};
-    timetable_.remove(name);
-    backfills_.erase_of(name);
+    {
+        alarms due;
+        std::lock_guard const in_order{schedules_mutex_}; // else one that is declared meanwhile leaves memory with it
+        transact([&](writer& w) {
+            due.clear();
+            known = w.forget(name);
+            if (known) w.end_waits(name, true, times_.reached(), due);
+        });
+        std::lock_guard const guard{mutex_};
+        timetable_.remove(name);
+        backfills_.erase_of(name);
+        arm(due);
+    }
+    flush();
     return known;
 }
 
@@ -140,10 +155,14 @@ bool engine<Storage, Clock, Attempt, Recurrence>::change_schedule(std::string_vi
         {
             schedule_answer answer;
             std::lock_guard const in_order{schedules_mutex_};
-            transact([&](writer& w) { answer = w.step(step, times_.reached()); });
+            transact([&](writer& w) {
+                answer = w.step(step, times_.reached());
+                if (answer.accepted) end_waits(w, answer.record, answer.due);
+            });
             if (!answer.accepted) continue;
             std::lock_guard const guard{mutex_};
             place(answer.record);
+            arm(answer.due);
             nudge_pump_ = true;
         }
         flush();

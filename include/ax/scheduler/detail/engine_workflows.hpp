@@ -82,11 +82,15 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit_workflow(Workflow const
     if (head.task.delay > duration{0}) head.task.run_at = saturating_add(now, std::exchange(head.task.delay, {}));
     head.task.type = workflow_number();
     become(head.task, wanted, now, head.says_priority);
+    std::vector<std::string> awaited_schedules;
+    add_awaited(awaited_schedules, head.task);
+    auto const moved = known_of(std::move(awaited_schedules));
     insertion answer;
     alarms due;
     transact([&](writer& w) {
         due.clear();
         answer = w.insert({&head.task, 1}, times_.reached(), due).front();
+        end_waits(w, moved, due);
     });
     {
         std::lock_guard const guard{mutex_};
@@ -153,6 +157,52 @@ void engine<Storage, Clock, Attempt, Recurrence>::plan_deadlines(new_task const&
         for (auto const& each : task.workflow->members) plan_deadline(each.task.deadline);
 }
 
+/// The schedules for whose occurrences a new task waits.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::add_awaited(std::vector<std::string>& schedules,
+                                                              new_task const& task) {
+    if (!task.workflow) return;
+    for (auto const& each : task.workflow->members)
+        if (each.until && each.until->key.empty() && (schedules.empty() || schedules.back() != each.until->schedule))
+            schedules.push_back(each.until->schedule);
+}
+
+/// Of these schedules those that are there: one that is not may be declared yet, with all its occurrences.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+auto engine<Storage, Clock, Attempt, Recurrence>::known_of(std::vector<std::string> schedules) const
+    -> moved_schedules {
+    moved_schedules known;
+    if (schedules.empty()) return known;
+    std::sort(schedules.begin(), schedules.end());
+    schedules.erase(std::unique(schedules.begin(), schedules.end()), schedules.end());
+    std::lock_guard const guard{mutex_};
+    for (auto& name : schedules) {
+        bool over = false;
+        if (timetable_.with(name, [&](auto const&, auto const& means) { over = !means.how.waits_for_end(); }))
+            known.all.push_back({std::move(name), over});
+    }
+    return known;
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::end_waits(writer& w, moved_schedules const& moved,
+                                                            alarms& due) const {
+    for (auto const& each : moved.all) w.end_waits(each.name, each.over, times_.reached(), due);
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::end_waits(writer& w, schedule_record const& moved,
+                                                            alarms& due) const {
+    if (moved.name.empty()) return;
+    bool over = !moved.next;
+    try {
+        over = over && !Recurrence::parse(moved.spec).waits_for_end();
+    } catch (error const&) { // what it means is not known here, nor then whether it goes on
+        over = false;
+    }
+    w.end_waits(moved.name, over, times_.reached(), due);
+}
+
 /// An occurrence of a schedule that creates workflows has the text of its workflow as its payload, and becomes that.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::complete(new_task& occurrence, time_point now) {
@@ -179,6 +229,23 @@ void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, 
         auto const nominal = *occurrence.scheduled_at;
         step.occurrence.reset();
         step.skipped.push_back({nominal, nominal, 1, bounded_text(e.what(), 255), now});
+    }
+}
+
+/// A workflow that the storage refuses, since it would wait for what waits for it, is left out likewise.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+auto engine<Storage, Clock, Attempt, Recurrence>::step_or_leave_out(writer& w, schedule_step const& step,
+                                                                    time_point now) -> schedule_answer {
+    if (!step.occurrence || !step.occurrence->workflow) return w.step(step, now);
+    try {
+        return w.step(step, now);
+    } catch (error const& e) {
+        if (e.kind() != errc::invalid_argument) throw;
+        auto without = step;
+        without.occurrence.reset();
+        ++without.skipped;
+        without.skip_reason = bounded_text(e.what(), 255);
+        return w.step(without, now);
     }
 }
 

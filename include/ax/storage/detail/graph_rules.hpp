@@ -12,6 +12,7 @@
 #include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/wait_circle.hpp"
 
 #include <algorithm>
 #include <array>
@@ -124,6 +125,8 @@ constexpr void count_parent(parent_counts& counts, task_state state, std::int32_
 ///   void await(awaited_task, id, workflow)            where that is said, the member of this name
 ///   vector<pair<task_id, string>> arrived(new_task), vector<task_id> arrived_member(workflow, name)
 ///   void pass_await(from, to)                         what one waits for, another does from now on
+///   void drop_await(id)
+///   vector<pair<task_id, string>> waiting_for(new_task), string workflow_name(id)
 template <class Store>
 class graph_rules {
     using node = dependent<graph_node, Store>;
@@ -163,6 +166,12 @@ class graph_rules {
         workflows_.clear();
         arrivals_.clear();
         stopped_.clear();
+    }
+
+    /// To be called before a verb that stores such a task writes anything.
+    /// @throws error  invalid_argument where it is a workflow that would wait for what waits for it.
+    void refuse_circle(new_task const& head) {
+        if (head.workflow) wait_circle<Store>{store_}.refuse(head);
     }
 
     /// @param head  Its `workflow` is there.
@@ -208,6 +217,16 @@ class graph_rules {
     /// tasks yet; and what has ended in the same verb is counted there first, so that it is not counted twice.
     void arrived(new_task const& task, task_id id) {
         for (auto& [waiting, name] : store_.arrived(task)) arrivals_.push_back({waiting, id, name});
+    }
+
+    /// What `waiting` waits for was left out and does not come any more: that is as a parent that was skipped.
+    void left_out(task_id waiting) {
+        store_.drop_await(waiting);
+        auto one = store_.node(waiting);
+        if (!one) return;
+        count_parent(one->parents, task_state::skipped, 1);
+        store_.put_parents(*one);
+        touched_.push_back(*one);
     }
 
     /// Ends all that waits in a workflow, and asks what runs to stop.

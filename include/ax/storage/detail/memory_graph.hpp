@@ -135,6 +135,21 @@ class memory_graphs {
         if (found->second.empty()) awaits_.erase(found);
         return std::pair{target, name};
     }
+    /// Who waits for occurrences of a schedule that are not there, and for which, before `bound`; the earliest first.
+    std::vector<std::pair<time_point, task_id>> awaiting(std::string_view schedule, time_point bound) const {
+        std::vector<std::pair<time_point, task_id>> answer;
+        for (auto at = awaits_.lower_bound({{}, std::string(schedule), (time_point::min)(), {}}); at != awaits_.end();
+             ++at) {
+            auto const& [key, name, instant, workflow] = at->first;
+            if (!key.empty() || name != schedule || instant >= bound) break;
+            for (auto const& [id, member] : at->second) answer.emplace_back(instant, id);
+        }
+        return answer;
+    }
+    std::map<task_id, std::string> awaiting(awaited_name const& target) const {
+        auto const found = awaits_.find(target);
+        return found == awaits_.end() ? std::map<task_id, std::string>{} : found->second;
+    }
     std::map<task_id, std::string> take_awaits(awaited_name const& target) {
         auto const found = awaits_.find(target);
         if (found == awaits_.end()) return {};
@@ -366,12 +381,25 @@ class memory_graph {
         if (auto taken = graphs().drop_await(from))
             graphs().await(std::move(taken->first), to, std::move(taken->second));
     }
+    void drop_await(task_id id) { (void)graphs().drop_await(id); }
     std::map<task_id, std::string> arrived(new_task const& task) {
         std::map<task_id, std::string> answer;
         if (!task.key.empty()) answer = graphs().take_awaits({task.key, {}, {}, {}});
         if (!task.schedule.empty() && task.scheduled_at)
             answer.merge(graphs().take_awaits({{}, task.schedule, *task.scheduled_at, {}}));
         return answer;
+    }
+    std::map<task_id, std::string> waiting_for(new_task const& task) {
+        std::map<task_id, std::string> answer;
+        if (!task.key.empty()) answer = graphs().awaiting({task.key, {}, {}, {}});
+        if (!task.schedule.empty() && task.scheduled_at)
+            answer.merge(graphs().awaiting({{}, task.schedule, *task.scheduled_at, {}}));
+        return answer;
+    }
+    std::string workflow_name(task_id id) {
+        auto const* const one = graphs().member(id);
+        auto const* const whole = one == nullptr ? nullptr : graphs().workflow(one->row.workflow);
+        return whole == nullptr ? std::string{} : whole->name;
     }
     std::vector<task_id> arrived_member(task_id workflow, std::string_view name) {
         return graphs().take_awaits(workflow, name);

@@ -4,6 +4,7 @@
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/graph_rules.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 #include "ax/storage/detail/sqlite_counts.hpp"
@@ -24,7 +25,7 @@ template <class Text>
 Text awaited_target(awaited_task const& what, task_id workflow = {}) {
     if (workflow != task_id{}) return 'w' + std::to_string(to_number(workflow));
     if (!what.key.empty()) return 'k' + what.key;
-    return 's' + std::to_string(what.scheduled_at.time_since_epoch().count()) + ' ' + what.schedule;
+    return awaited_occurrence<Text>(what.schedule, what.scheduled_at);
 }
 
 /// @tparam Writer  Lends what changes a task: see sqlite_writer.
@@ -227,21 +228,32 @@ class sqlite_graph {
             }
             if (!answer.empty()) sqlite_run(sql_, sqlite_sql::drop_awaits, {std::string_view{target}}).finish();
         };
-        {
-            sqlite_run any(sql_, sqlite_sql::any_await);
-            if (!any.next()) return answer;
-        }
+        if (!any_await()) return answer;
         if (!task.key.empty()) take({task.key, {}, {}, {}});
         if (!task.schedule.empty() && task.scheduled_at) take({{}, task.schedule, *task.scheduled_at, {}});
         return answer;
     }
 
+    auto waiting_for(new_task const& task) {
+        std::vector<std::pair<task_id, text>> answer;
+        if (!any_await()) return answer;
+        auto const look = [&](awaited_task const& what) {
+            auto const target = awaited_target<text>(what);
+            sqlite_run row(sql_, sqlite_sql::awaiting, {std::string_view{target}});
+            while (row.next()) answer.emplace_back(row.as<task_id>(0), row.text(1));
+        };
+        if (!task.key.empty()) look({task.key, {}, {}, {}});
+        if (!task.schedule.empty() && task.scheduled_at) look({{}, task.schedule, *task.scheduled_at, {}});
+        return answer;
+    }
+    text workflow_name(task_id id) {
+        sqlite_run row(sql_, sqlite_sql::workflow_name, {id});
+        return row.next() ? text{row.text(0)} : text{};
+    }
+
     auto arrived_member(task_id workflow, std::string_view name) {
         std::vector<task_id> answer;
-        {
-            sqlite_run any(sql_, sqlite_sql::any_await);
-            if (!any.next()) return answer;
-        }
+        if (!any_await()) return answer;
         auto const target = awaited_target<text>({}, workflow);
         {
             sqlite_run row(sql_, sqlite_sql::awaiting, {std::string_view{target}});
@@ -251,6 +263,24 @@ class sqlite_graph {
         for (auto const id : answer) sqlite_run(sql_, sqlite_sql::drop_awaits_of, {id}).finish();
         return answer;
     }
+
+    bool any_await() {
+        sqlite_run any(sql_, sqlite_sql::any_await);
+        return any.next();
+    }
+
+    /// Who waits for occurrences of a schedule that are not there, and for which, before `bound`; the earliest first.
+    auto awaiting(std::string_view schedule, ax::time_point bound) {
+        std::vector<std::pair<ax::time_point, task_id>> answer;
+        auto const from = awaited_occurrence<text>(schedule, (ax::time_point::min)());
+        auto const to = awaited_occurrence<text>(schedule, bound);
+        sqlite_run row(sql_, sqlite_sql::awaiting_between, {std::string_view{from}, std::string_view{to}});
+        while (row.next()) // the name of another schedule may go on with what stands between
+            if (auto const target = row.text(0); target.size() == from.size())
+                answer.emplace_back(awaited_instant(target), row.as<task_id>(1));
+        return answer;
+    }
+    void drop_await(task_id id) { sqlite_run(sql_, sqlite_sql::drop_awaits_of, {id}).finish(); }
 
   private:
     static node_type read(sqlite_run const& row) {

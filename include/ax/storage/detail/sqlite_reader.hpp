@@ -5,6 +5,7 @@
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/graph_names.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 #include "ax/storage/detail/sqlite_counts.hpp"
@@ -205,6 +206,7 @@ class sqlite_reader {
     }
 
     std::optional<workflow_record> workflow(task_id id) {
+        snapshot const one_view(sql_);
         sqlite_run row(sql_, sqlite_sql::workflow_of, {id});
         if (!row.next()) return std::nullopt;
         std::optional<workflow_record> answer(std::in_place);
@@ -228,6 +230,13 @@ class sqlite_reader {
         whole.created = row.time(16);
         whole.key = row.null(17) ? row.text(18) : row.text(17);
         whole.stopping = whole.stopping && whole.unfinished() > 0; // later it says what goes for who comes back
+        if (whole.ready == 0) return answer;
+        for (auto const which : {sqlite_sql::dispatched_of_workflow, sqlite_sql::running_of_workflow}) {
+            sqlite_run at_work(sql_, which, {whole.id});
+            if (at_work.next()) whole.running += at_work.template as<std::size_t>(0);
+        }
+        whole.running = (std::min)(whole.running, whole.ready);
+        whole.ready -= whole.running;
         return answer;
     }
 
@@ -389,7 +398,7 @@ class sqlite_reader {
                     name_awaited(open.name, target.substr(1), await.text(1));
                 else
                     name_awaited(open.name, by_key ? target.substr(1) : std::string_view{},
-                                 by_key ? std::string_view{} : target.substr(target.find(' ') + 1), await.text(1));
+                                 by_key ? std::string_view{} : awaited_schedule(target), await.text(1));
             }
             if (!open.name.empty()) answer.push_back(std::move(open));
         }

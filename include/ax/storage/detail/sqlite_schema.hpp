@@ -443,6 +443,8 @@ enum class sqlite_sql : std::size_t {
     counted_in_lane,
     in_flight_dispatched,
     in_flight_running,
+    dispatched_of_workflow,
+    running_of_workflow,
     lane_of,
     ended_succeeded,
     ended_dead,
@@ -511,6 +513,7 @@ enum class sqlite_sql : std::size_t {
     any_await,
     await,
     awaiting,
+    awaiting_between,
     drop_awaits,
     workflow_of,
     members_of,
@@ -740,6 +743,12 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "SELECT lane, count(*) FROM ax_task WHERE state = 2 AND state NOT IN (1,5) GROUP BY lane"},
     {sqlite_sql::in_flight_running,
      "SELECT lane, count(*) FROM ax_task WHERE state = 3 AND state NOT IN (1,5) GROUP BY lane"},
+    {sqlite_sql::dispatched_of_workflow,
+     "SELECT count(*) FROM ax_task AS t CROSS JOIN ax_member AS m ON m.task = t.id "
+     "WHERE t.state = 2 AND t.state NOT IN (1,5) AND m.workflow = ?1"},
+    {sqlite_sql::running_of_workflow,
+     "SELECT count(*) FROM ax_task AS t CROSS JOIN ax_member AS m ON m.task = t.id "
+     "WHERE t.state = 3 AND t.state NOT IN (1,5) AND m.workflow = ?1"},
     {sqlite_sql::lane_of, "SELECT lane, flags FROM ax_task WHERE id = ?1"},
     {sqlite_sql::ended_succeeded, AX_SQLITE_ENDED("4")},
     {sqlite_sql::ended_dead, AX_SQLITE_ENDED("6")},
@@ -849,6 +858,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::any_await, "SELECT 1 FROM ax_await WHERE target > '' LIMIT 1"},
     {sqlite_sql::await, "INSERT OR IGNORE INTO ax_await (target, task, name) VALUES (?1, ?2, ?3)"},
     {sqlite_sql::awaiting, "SELECT task, name FROM ax_await WHERE target = ?1 ORDER BY task"},
+    {sqlite_sql::awaiting_between,
+     "SELECT target, task FROM ax_await WHERE target >= ?1 AND target < ?2 ORDER BY target, task"},
     {sqlite_sql::drop_awaits, "DELETE FROM ax_await WHERE target = ?1"},
     {sqlite_sql::workflow_of,
      "SELECT w.id, w.head, w.paused, w.stopping, w.waiting, w.ready, w.succeeded, w.dead, w.cancelled, w.skipped, "

@@ -6,6 +6,7 @@
 
 #include "ax/core/dependent.hpp"
 #include "ax/storage/concept.hpp"
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/detail/sqlite_connection.hpp"
 #include "ax/storage/detail/sqlite_counts.hpp"
 #include "ax/storage/detail/sqlite_effects.hpp"
@@ -230,6 +231,7 @@ class sqlite_writer {
     std::vector<insertion> insert(std::span<new_task const> tasks, time_point now, alarms& due) {
         check_open();
         check_types(tasks);
+        for (auto const& task : tasks) graph_.refuse_circle(task);
         std::vector<insertion> answer;
         answer.reserve(tasks.size());
         for (auto const& task : tasks) answer.push_back(insert_any(task, now, due));
@@ -466,6 +468,7 @@ class sqlite_writer {
         auto& record = answer.record;
         if (record.version != next.version) return answer;
         if (next.occurrence) check_types({&*next.occurrence, 1});
+        if (next.occurrence) graph_.refuse_circle(*next.occurrence);
 
         answer.accepted = true;
         ++record.version;
@@ -618,6 +621,7 @@ class sqlite_writer {
         auto& record = answer.record;
         if (record.version != step.version) return answer;
         check_types(step.occurrences);
+        for (auto const& task : step.occurrences) graph_.refuse_circle(task);
         answer.accepted = true;
         ++record.version;
         record.unfinished = periods_.forget_ended(step.number);
@@ -648,6 +652,20 @@ class sqlite_writer {
     bool drop_backfill(std::uint64_t number) {
         check_open();
         return periods_.drop(number);
+    }
+
+    void end_waits(std::string_view schedule, bool over, time_point now, alarms& due) {
+        check_open();
+        if (!store_.any_await()) return;
+        auto const record = find_schedule(schedule);
+        auto const waiting = store_.awaiting(schedule, passed_until(record ? &*record : nullptr, over));
+        if (waiting.empty()) return;
+        auto const backfills = read_backfills(sql_);
+        for (auto const& [instant, id] : waiting) {
+            auto const is_to_come = [&, at = instant](auto const& each) { return is_to_make(each, schedule, at); };
+            if (std::none_of(backfills.begin(), backfills.end(), is_to_come)) graph_.left_out(id);
+        }
+        settle_changes(now, due);
     }
 
   private:
