@@ -242,9 +242,9 @@ auto engine<Storage, Clock, Attempt, Recurrence>::step_or_leave_out(writer& w, s
     } catch (error const& e) {
         if (e.kind() != errc::invalid_argument) throw;
         auto without = step;
+        auto const nominal = *step.occurrence->scheduled_at;
         without.occurrence.reset();
-        ++without.skipped;
-        without.skip_reason = bounded_text(e.what(), 255);
+        without.skipped.push_back({nominal, nominal, 1, bounded_text(e.what(), 255), now});
         return w.step(without, now);
     }
 }
