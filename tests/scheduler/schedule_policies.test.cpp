@@ -463,3 +463,18 @@ TEST_CASE("the first occurrence of a rate has none before it", "[scheduler][sche
     b.run_for(120s);
     CHECK(notes == std::vector<std::string>{" {{", "01 {{"});
 }
+
+TEST_CASE("a run in between has the planned instants about it as its neighbours", "[scheduler][schedules][template]") {
+    bench b;
+    std::vector<std::string> notes;
+    b->on(shipping, [&](parcel const& p) { notes.push_back(p.note); });
+    auto const payload = "{{prev | %T}} {{next | %T}}";
+    b->schedule("rate", ax::every{60s}, shipping, {7, payload});
+    b->schedule("cron", ax::cron{"0 5 * * * *"}, shipping, {7, payload});
+    b.run_for(150s);
+    notes.clear();
+    b->run_now("rate");
+    b->run_now("cron");
+    b.poll();
+    CHECK(notes == std::vector<std::string>{"00:02:00 00:03:00", "23:05:00 00:05:00"});
+}

@@ -72,8 +72,9 @@ struct schedule_meaning {
             std::optional<time_point> prev;
             std::optional<time_point> next;
             if (payload->asks_for_neighbours()) {
-                prev = how.preceding(nominal);
-                next = how.following(nominal);
+                auto const here = at_or_after(record, nominal); // run_now: not planned itself, but between two that are
+                prev = how.preceding(here.value_or(nominal));
+                next = at_or_after(record, nominal + duration{1});
             }
             auto const zone = how.zone();
             if (!zone && prev && *prev <= record.created) prev.reset(); // a rate begins when it is declared
