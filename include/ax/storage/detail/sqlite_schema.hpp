@@ -830,7 +830,7 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "CROSS JOIN ax_task AS f ON f.id = w.id WHERE m.task = ?1"},
     {sqlite_sql::members_of,
      "SELECT m.task, m.name, m.generation, m.kind, m.rule, t.lane, t.state, t.created, t.first_started, t.finished, "
-     "m.dropped, m.added_by "
+     "m.dropped, m.added_by, t.deadline "
      "FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "
      "WHERE m.workflow = ?1 AND m.name > ?2 ORDER BY m.name, m.generation"},
     {sqlite_sql::parents_of,
