@@ -248,7 +248,8 @@ void wait_circles() {
         w.put(named("a", {w.wait("for b", on("b", "late")), w.node("end", {0})}));
         w.put(named("b", {w.wait("for c", on("c")), w.node("late", {0}), w.node("free")}));
         auto const text = refusal_of(named("c", {w.wait("for a", on("a", "end"))}));
-        CHECK(says(text, R"("for a" of "c" -> "end" of "a" -> "for b" of "a" -> "late" of "b" -> "for c" of "b" -> "c")"));
+        CHECK(says(text,
+                   R"("for a" of "c" -> "end" of "a" -> "for b" of "a" -> "late" of "b" -> "for c" of "b" -> "c")"));
         CHECK(refusal_of(named("c", {w.wait("for b", on("b", "free"))})).empty());
     }
     SECTION("of a task of the new one only what that hangs on counts") {

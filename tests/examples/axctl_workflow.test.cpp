@@ -45,9 +45,9 @@ TEST_CASE("a workflow is drawn with each task below its parents", "[axctl][workf
     whole.started = start + 1s;
     whole.last_ended = task_id{4};
     std::vector<member_record> members{
-        member(2, "account", task_state::succeeded),       member(3, "crm", task_state::running, {2}),
-        member(4, "sms\x1b", task_state::succeeded, {2}),  member(5, "wait for import", task_state::created, {99}),
-        member(8, "wait for rates", task_state::created),  member(6, "welcome", task_state::created, {3, 4}),
+        member(2, "account", task_state::succeeded),      member(3, "crm", task_state::running, {2}),
+        member(4, "sms\x1b", task_state::succeeded, {2}), member(5, "wait for import", task_state::created, {99}),
+        member(8, "wait for rates", task_state::created), member(6, "welcome", task_state::created, {3, 4}),
         member(7, "zoo", task_state::succeeded)};
     ran(members[0], 1s, 3s);
     ran(members[1], 4s, {});
@@ -58,8 +58,9 @@ TEST_CASE("a workflow is drawn with each task below its parents", "[axctl][workf
     members[3].kind = members[4].kind = ax::member_kind::wait;
     members[3].deadline = start + 20s;
     members[4].until = ax::open_await{{{}, "rates", start + 5s, "sum"}, {}};
-    CHECK(axctl::workflow_drawing(whole, members, start + 10s, {{99, "workflow imports (99), key i (running)"}}).text() ==
-          R"(workflow 1  register  key register-7
+    CHECK(
+        axctl::workflow_drawing(whole, members, start + 10s, {{99, "workflow imports (99), key i (running)"}}).text() ==
+        R"(workflow 1  register  key register-7
 created (paused), 3 of 7 ended: 3 succeeded, 1 running, 3 waiting
 created 2026-01-01T00:00:00Z, started 2026-01-01T00:00:01Z, finished -
 critical path: account (2.0 s) > sms  #2 (250 ms)

@@ -219,7 +219,8 @@ TEST_CASE("an export says what a wait waits for that is not there", "[scheduler]
     CHECK(told()["waits_for"].dump() ==
           R"({"at":"2026-01-01T00:00:00Z","key":null,"schedule":"rates","task":"sum","workflow":null})");
     auto const dot = ax::workflow_to_dot(made.whole, made.members);
-    CHECK(dot.find(R"(u2 [label="task \"sum\" of the occurrence of \"rates\" at 2026-01-01T00:00:00Z", style=dashed];)") !=
+    CHECK(dot.find(
+              R"(u2 [label="task \"sum\" of the occurrence of \"rates\" at 2026-01-01T00:00:00Z", style=dashed];)") !=
           dot.npos);
     CHECK(dot.find("u2 -> t2 [style=dashed];") != dot.npos);
     wait.until = ax::open_await{{"k", {}, {}, {}}, {}};

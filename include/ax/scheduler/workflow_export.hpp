@@ -74,10 +74,10 @@ inline nlohmann::json await_json(std::optional<open_await> const& what) {
 
 /// In words what a wait waits for that is not there: `the occurrence of "rates" at 2026-01-01T03:00:00Z`.
 inline std::string to_text(open_await const& what) {
-    auto const whole = !what.key.empty()        ? "key \"" + what.key + '"'
-                       : !what.schedule.empty() ? "the occurrence of \"" + what.schedule + "\" at " +
-                                                      to_text(what.scheduled_at)
-                                                : "workflow " + std::to_string(to_number(what.workflow));
+    auto const whole = !what.key.empty() ? "key \"" + what.key + '"'
+                       : !what.schedule.empty()
+                           ? "the occurrence of \"" + what.schedule + "\" at " + to_text(what.scheduled_at)
+                           : "workflow " + std::to_string(to_number(what.workflow));
     return what.name.empty() ? whole : "task \"" + what.name + "\" of " + whole;
 }
 
@@ -91,8 +91,8 @@ inline std::string to_text(open_await const& what) {
 ///      "edges": [{"from": 2, "to": 3}, ...], "critical_path": [2, 3]}
 ///
 /// Tasks are by name and generation, edges by the task they lead to; `from` may be a task outside of the workflow.
-/// `waits_for` is what a wait waits for that is not there: {"key", "schedule", "at", "workflow", "task"}, each null where
-/// it says nothing; "workflow" is the id of the one to which "task" is yet to be added.
+/// `waits_for` is what a wait waits for that is not there: {"key", "schedule", "at", "workflow", "task"}, each null
+/// where it says nothing; "workflow" is the id of the one to which "task" is yet to be added.
 inline nlohmann::json workflow_to_json(workflow_record const& whole, std::span<member_record const> members) {
     using json = nlohmann::json;
     auto const instant = [](std::optional<time_point> t) { return t ? json(to_text(*t)) : json(); };

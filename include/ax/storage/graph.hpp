@@ -101,7 +101,7 @@ struct member_record {
     trigger_rule when = trigger_rule::all_success;
     std::string type;
     task_state state = task_state::created;
-    std::vector<task_id> parents; ///< in rising order; of this generation
+    std::vector<task_id> parents;       ///< in rising order; of this generation
     std::optional<open_await> until;    ///< of a wait; none once that is there, and a parent, or does not come any more
     std::optional<time_point> deadline; ///< then it is dead, unless it has ended or is at work
     time_point created{};
