@@ -51,6 +51,10 @@ got=$("$axctl" workflow show $db register)
     fail "workflow show: $got"
 has '"critical_path": \[' workflow show $db register --json
 has '^digraph "register" \{' workflow show $db register --dot
+has 'workflow +register \(1\)' show $db 2
+has '"workflow": \{[^}]*"name": "register"' show $db 2 --json
+has 'register-7, of register' list $db
+has '"workflow": \{[^}]*"id": 1' list $db --json
 refuses 'there is no workflow nobody' workflow show $db nobody
 refuses 'list or show' workflow
 refuses 'does not exist' workflow list no.db

@@ -154,7 +154,7 @@ class store_session {
         wanted.after = ax::task_id{given_.number("--after", 0)};
         auto const store = open();
         given_.nothing_left();
-        return print_tasks(store.list(wanted, ax::now()));
+        return print_tasks(store, store.list(wanted, ax::now()));
     }
 
     int stuck() {
@@ -172,7 +172,7 @@ class store_session {
             wanted.limit = limit - found.size();
             for (auto& task : store.list(wanted, ax::now())) found.push_back(std::move(task));
         }
-        return print_tasks(found);
+        return print_tasks(store, found);
     }
 
     int show() {
@@ -184,17 +184,19 @@ class store_session {
         bool paused = false;
         for (auto const& type : store.types()) paused = paused || (type.paused && type.name == task.type);
         if (json_) {
-            auto all = json_of(task);
+            auto all = json_of(store, task);
             all["paused"] = paused;
             all["steps"] = nlohmann::json::object();
             for (auto const& one : steps) all["steps"][one.name] = json_text(one.value);
             all["history"] = nlohmann::json::array();
-            for (auto const& one : attempts) all["history"].push_back(json_of(one));
+            for (auto const& one : attempts) all["history"].push_back(axctl::json_of(one));
             all["obstacles"] = nlohmann::json::array();
-            for (auto const& one : obstacles) all["obstacles"].push_back(json_of(one));
+            for (auto const& one : obstacles) all["obstacles"].push_back(axctl::json_of(one));
             return print(all);
         }
         show_task(task);
+        if (auto const whole = workflow_of(store, task))
+            line("workflow", one_line(whole->name) + " (" + std::to_string(ax::to_number(whole->id)) + ")");
         if (!ax::is_terminal(task.state)) {
             if (paused) std::puts("waits for  its type to be resumed: it is paused");
             if (task.held) std::puts("waits for  a person: retry lets it go");
@@ -357,15 +359,31 @@ class store_session {
         return *std::move(found);
     }
 
-    int print_tasks(std::vector<ax::task_record> const& tasks) const {
+    static std::optional<ax::workflow_record> workflow_of(ax::sqlite_visitor const& store,
+                                                          ax::task_record const& task) {
+        return task.in_workflow ? store.workflow(task.id) : std::nullopt;
+    }
+
+    static nlohmann::json json_of(ax::sqlite_visitor const& store, ax::task_record const& task) {
+        auto all = axctl::json_of(task);
+        auto const whole = workflow_of(store, task);
+        all["workflow"] =
+            whole ? nlohmann::json{{"id", ax::to_number(whole->id)}, {"name", whole->name}} : nlohmann::json();
+        return all;
+    }
+
+    int print_tasks(ax::sqlite_visitor const& store, std::vector<ax::task_record> const& tasks) const {
         if (json_) {
             auto all = nlohmann::json::array();
-            for (auto const& task : tasks) all.push_back(json_of(task));
+            for (auto const& task : tasks) all.push_back(json_of(store, task));
             return print(all);
         }
-        std::printf("%-10s %-15s %-20s %-24s %3s  %s\n", "id", "state", "type", "run at", "att", "key, last error");
+        std::printf("%-10s %-15s %-20s %-24s %3s  %s\n", "id", "state", "type", "run at", "att",
+                    "key, workflow, last error");
         for (auto const& task : tasks) {
             auto tail = one_line(task.key, 40);
+            if (auto const whole = workflow_of(store, task))
+                tail += (tail.empty() ? "of " : ", of ") + one_line(whole->name, 40);
             if (!task.last_error.empty()) tail += (tail.empty() ? "" : ": ") + one_line(task.last_error, 80);
             std::printf("%-10llu %-15s %-20s %-24s %3zu  %s\n", static_cast<unsigned long long>(ax::to_number(task.id)),
                         state_text(task).c_str(), one_line(task.type, 20).c_str(), ax::to_text(task.run_at).c_str(),

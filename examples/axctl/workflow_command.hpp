@@ -42,9 +42,12 @@ inline constexpr char workflow_help[] =
 /// parents.
 class workflow_drawing {
   public:
+    using names = std::unordered_map<std::uint64_t, std::string>;
+
+    /// @param outside  What tasks of others are called, by id.
     workflow_drawing(ax::workflow_record const& whole, std::vector<ax::member_record> const& members,
-                     ax::time_point now)
-        : whole_(whole), members_(members), now_(now) {
+                     ax::time_point now, names outside = {})
+        : whole_(whole), members_(members), now_(now), outside_(std::move(outside)) {
         for (std::size_t i = 0; i != members.size(); ++i) places_.emplace(ax::to_number(members[i].id), i);
     }
 
@@ -135,6 +138,10 @@ class workflow_drawing {
         if (!one.parents.empty()) tail += "  after " + parents(one);
         if (one.when != ax::trigger_rule::all_success && !one.parents.empty())
             tail += " (" + std::string(ax::to_string(one.when)) + ")";
+        if (one.kind == ax::member_kind::wait && one.state == ax::task_state::created) {
+            if (one.until) tail += "  waits for " + one_line(ax::to_text(*one.until));
+            if (one.deadline) tail += ", until " + ax::to_text(*one.deadline);
+        }
         while (!tail.empty() && tail.back() == ' ') tail.pop_back();
         text_ += tail;
         while (text_.back() == ' ') text_.pop_back();
@@ -150,8 +157,13 @@ class workflow_drawing {
                 break;
             }
             auto const at = places_.find(ax::to_number(id));
-            text += (shown == 1 ? "" : ", ") +
-                    (at == places_.end() ? "task " + std::to_string(ax::to_number(id)) : title(members_[at->second]));
+            text += shown == 1 ? "" : ", ";
+            if (at != places_.end())
+                text += title(members_[at->second]);
+            else if (auto const known = outside_.find(ax::to_number(id)); known != outside_.end())
+                text += known->second;
+            else
+                text += "task " + std::to_string(ax::to_number(id));
         }
         return text;
     }
@@ -198,6 +210,7 @@ class workflow_drawing {
     std::vector<ax::member_record> const& members_;
     ax::time_point now_;
     std::unordered_map<std::uint64_t, std::size_t> places_; ///< by id
+    names outside_;
     std::string text_;
 };
 
@@ -241,8 +254,8 @@ class workflow_session {
             std::move(page.begin(), page.end(), std::back_inserter(members));
         }
         if (json_) return print(ax::workflow_to_json(*whole, members));
-        auto const text =
-            dot_ ? ax::workflow_to_dot(*whole, members) : workflow_drawing{*whole, members, ax::now()}.text();
+        auto const text = dot_ ? ax::workflow_to_dot(*whole, members)
+                               : workflow_drawing{*whole, members, ax::now(), outside(members)}.text();
         std::fputs(text.c_str(), stdout);
         return 0;
     }
@@ -264,6 +277,32 @@ class workflow_session {
                 if (!use(*whole)) return;
             }
         }
+    }
+
+    /// What the tasks outside are called that waits wait for, or have waited for.
+    workflow_drawing::names outside(std::vector<ax::member_record> const& members) {
+        workflow_drawing::names all;
+        for (auto const& one : members) {
+            if (one.kind != ax::member_kind::wait || one.parents.empty()) continue;
+            for (auto const& parent : store_->parents(one.id)) {
+                auto const number = ax::to_number(parent.id);
+                auto const whole = store_->workflow(parent.id);
+                if (all.contains(number) || (whole && store_->workflow(one.id)->id == whole->id)) continue;
+                auto text = whole ? "workflow " + one_line(whole->name, 60) + " (" +
+                                        std::to_string(ax::to_number(whole->id)) + ")"
+                                  : "task " + std::to_string(number);
+                if (!parent.name.empty()) text = one_line(parent.name, 60) + " of " + text;
+                if (auto const task = store_->find(parent.id)) {
+                    if (!task->key.empty())
+                        text += ", key " + one_line(task->key, 60);
+                    else if (parent.name.empty() && !task->schedule.empty() && task->scheduled_at)
+                        text += ", the occurrence of " + one_line(task->schedule, 60) + " at " +
+                                ax::to_text(*task->scheduled_at);
+                }
+                all.emplace(number, text + " (" + std::string(ax::to_string(parent.state)) + ")");
+            }
+        }
+        return all;
     }
 
     std::optional<ax::workflow_record> named(std::string const& name) {

@@ -248,7 +248,8 @@ void wait_circles() {
         w.put(named("a", {w.wait("for b", on("b", "late")), w.node("end", {0})}));
         w.put(named("b", {w.wait("for c", on("c")), w.node("late", {0}), w.node("free")}));
         auto const text = refusal_of(named("c", {w.wait("for a", on("a", "end"))}));
-        CHECK(says(text, R"("for a" of "c" -> "end" of "a" -> "for b" of "a" -> "late" of "b" -> "for c" of "b" -> "c")"));
+        CHECK(says(text,
+                   R"("for a" of "c" -> "end" of "a" -> "for b" of "a" -> "late" of "b" -> "for c" of "b" -> "c")"));
         CHECK(refusal_of(named("c", {w.wait("for b", on("b", "free"))})).empty());
     }
     SECTION("of a task of the new one only what that hangs on counts") {
@@ -316,6 +317,47 @@ void wait_circles() {
         CHECK(says(text, R"("next" of "w7" -> ... -> "next" of "w32")"));
         CHECK(says(text, R"("next" of "w39" -> "w40")"));
     }
+}
+
+/// storage 16: what members() tells of waits.
+template <class Fixture>
+void told_waits() {
+    loom<Fixture> w;
+    auto const told = [&](std::string_view name) {
+        for (auto const& each : w.store.members(w.head, {}, 100))
+            if (each.name == name) return each;
+        FAIL("there is no such member");
+        return ax::member_record{};
+    };
+    w.put(w.graph({w.node("early")}, "there"));
+    auto const there = w.head;
+    auto by_key = w.wait("key", {"k \x01", {}, {}, "inner"});
+    by_key.task.deadline = t0 + 1h;
+    w.add_graph({by_key, w.wait("occurrence", {{}, "n 1", t0 - 1ms, {}}), w.wait("member", {"there", {}, {}, "late"}),
+                 w.wait("early", {"there", {}, {}, "early"}), w.node("x")});
+    auto const key = told("key");
+    REQUIRE(key.until);
+    CHECK(key.until->key == "k \x01");
+    CHECK(key.until->schedule.empty());
+    CHECK(key.until->name == "inner");
+    CHECK(key.until->workflow == ax::task_id{});
+    CHECK(key.deadline == t0 + 1h);
+    auto const occurrence = told("occurrence");
+    REQUIRE(occurrence.until);
+    CHECK(occurrence.until->key.empty());
+    CHECK(occurrence.until->schedule == "n 1");
+    CHECK(occurrence.until->scheduled_at == t0 - 1ms);
+    CHECK(occurrence.until->name.empty());
+    CHECK_FALSE(occurrence.deadline);
+    auto const member = told("member");
+    REQUIRE(member.until);
+    CHECK(member.until->key.empty());
+    CHECK(member.until->schedule.empty());
+    CHECK(member.until->workflow == there);
+    CHECK(member.until->name == "late");
+    CHECK_FALSE(told("early").until);
+    CHECK(told("early").parents.size() == 1);
+    CHECK_FALSE(told("x").until);
 }
 
 } // namespace conformance

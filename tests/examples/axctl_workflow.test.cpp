@@ -40,23 +40,28 @@ TEST_CASE("a workflow is drawn with each task below its parents", "[axctl][workf
     whole.paused = true;
     whole.succeeded = 3;
     whole.running = 1;
-    whole.waiting = 2;
+    whole.waiting = 3;
     whole.created = start;
     whole.started = start + 1s;
     whole.last_ended = task_id{4};
     std::vector<member_record> members{
-        member(2, "account", task_state::succeeded),       member(3, "crm", task_state::running, {2}),
-        member(4, "sms\x1b", task_state::succeeded, {2}),  member(5, "wait for import", task_state::created, {99}),
-        member(6, "welcome", task_state::created, {3, 4}), member(7, "zoo", task_state::succeeded)};
+        member(2, "account", task_state::succeeded),      member(3, "crm", task_state::running, {2}),
+        member(4, "sms\x1b", task_state::succeeded, {2}), member(5, "wait for import", task_state::created, {99}),
+        member(8, "wait for rates", task_state::created), member(6, "welcome", task_state::created, {3, 4}),
+        member(7, "zoo", task_state::succeeded)};
     ran(members[0], 1s, 3s);
     ran(members[1], 4s, {});
     ran(members[2], 3s, 3s + 250ms);
-    ran(members[5], 1s, 2s);
+    ran(members[6], 1s, 2s);
     members[2].generation = 2;
-    members[4].when = ax::trigger_rule::all_done;
-    CHECK(axctl::workflow_drawing(whole, members, start + 10s).text() ==
-          R"(workflow 1  register  key register-7
-created (paused), 3 of 6 ended: 3 succeeded, 1 running, 2 waiting
+    members[5].when = ax::trigger_rule::all_done;
+    members[3].kind = members[4].kind = ax::member_kind::wait;
+    members[3].deadline = start + 20s;
+    members[4].until = ax::open_await{{{}, "rates", start + 5s, "sum"}, {}};
+    CHECK(
+        axctl::workflow_drawing(whole, members, start + 10s, {{99, "workflow imports (99), key i (running)"}}).text() ==
+        R"(workflow 1  register  key register-7
+created (paused), 3 of 7 ended: 3 succeeded, 1 running, 3 waiting
 created 2026-01-01T00:00:00Z, started 2026-01-01T00:00:01Z, finished -
 critical path: account (2.0 s) > sms  #2 (250 ms)
 
@@ -64,7 +69,8 @@ account          succeeded        2.0 s
   crm            running          6.0 s     after account
   sms  #2        succeeded        250 ms    after account
     welcome      created                    after crm, sms  #2 (all_done)
-wait for import  created                    after task 99
+wait for import  created                    after workflow imports (99), key i (running), until 2026-01-01T00:00:20Z
+wait for rates   created                    waits for task "sum" of the occurrence of "rates" at 2026-01-01T00:00:05Z
 zoo              succeeded        1.0 s
 )");
 }

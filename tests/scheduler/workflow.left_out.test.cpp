@@ -45,7 +45,8 @@ struct rates_bench : bench {
 
 } // namespace
 
-TEST_CASE("a wait for an occurrence ends where the misfire policy leaves that out", "[scheduler][workflow][schedules]") {
+TEST_CASE("a wait for an occurrence ends where the misfire policy leaves that out",
+          "[scheduler][workflow][schedules]") {
     rates_bench b;
     b.rates({.misfire = ax::misfire::skip});
     auto const id = b.wait_at(b.now() + 1h);
@@ -175,7 +176,8 @@ TEST_CASE("a wait for an occurrence that was left out before it ends at once", "
     }
 }
 
-TEST_CASE("a wait for a run of a fixed delay ends when the next one is known to come later", "[scheduler][workflow][schedules]") {
+TEST_CASE("a wait for a run of a fixed delay ends when the next one is known to come later",
+          "[scheduler][workflow][schedules]") {
     rates_bench b;
     b->schedule("rates", ax::after_each{1h}, shipping, {1, "rates"});
     b.run_for(1h);

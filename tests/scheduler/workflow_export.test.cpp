@@ -114,6 +114,7 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
  "tasks": [
   {
    "created": "2026-01-01T00:00:00Z",
+   "deadline": null,
    "finished": "2026-01-01T00:00:02Z",
    "generation": 1,
    "id": 2,
@@ -122,10 +123,12 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "started": "2026-01-01T00:00:01Z",
    "state": "succeeded",
    "type": "t",
+   "waits_for": null,
    "when": "all_success"
   },
   {
    "created": "2026-01-01T00:00:00Z",
+   "deadline": null,
    "finished": "2026-01-01T00:00:03Z",
    "generation": 1,
    "id": 3,
@@ -134,10 +137,12 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "started": "2026-01-01T00:00:02Z",
    "state": "succeeded",
    "type": "t",
+   "waits_for": null,
    "when": "all_success"
   },
   {
    "created": "2026-01-01T00:00:00Z",
+   "deadline": null,
    "finished": "2026-01-01T00:00:09Z",
    "generation": 2,
    "id": 7,
@@ -146,10 +151,12 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "started": "2026-01-01T00:00:08Z",
    "state": "succeeded",
    "type": "t",
+   "waits_for": null,
    "when": "all_success"
   },
   {
    "created": "2026-01-01T00:00:00Z",
+   "deadline": null,
    "finished": "2026-01-01T00:00:05Z",
    "generation": 1,
    "id": 5,
@@ -158,10 +165,12 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "started": "2026-01-01T00:00:04Z",
    "state": "succeeded",
    "type": "ax:wait",
+   "waits_for": null,
    "when": "all_success"
   },
   {
    "created": "2026-01-01T00:00:00Z",
+   "deadline": null,
    "finished": null,
    "generation": 1,
    "id": 6,
@@ -170,6 +179,7 @@ TEST_CASE("a workflow as JSON has its counts, tasks, edges and critical path", "
    "started": null,
    "state": "created",
    "type": "t",
+   "waits_for": null,
    "when": "all_done"
   }
  ]
@@ -194,6 +204,31 @@ TEST_CASE("a workflow for Graphviz has a box for each task and an arrow for each
   t7 -> t6;
 }
 )");
+}
+
+TEST_CASE("an export says what a wait waits for that is not there", "[scheduler][workflow]") {
+    auto made = registered();
+    made.members.resize(1);
+    auto& wait = made.members[0];
+    wait.kind = ax::member_kind::wait;
+    wait.state = task_state::created;
+    wait.deadline = start + 1h;
+    wait.until = ax::open_await{{{}, "rates", start, "sum"}, {}};
+    auto const told = [&] { return ax::workflow_to_json(made.whole, made.members)["tasks"][0]; };
+    CHECK(told()["deadline"] == "2026-01-01T01:00:00Z");
+    CHECK(told()["waits_for"].dump() ==
+          R"({"at":"2026-01-01T00:00:00Z","key":null,"schedule":"rates","task":"sum","workflow":null})");
+    auto const dot = ax::workflow_to_dot(made.whole, made.members);
+    CHECK(dot.find(
+              R"(u2 [label="task \"sum\" of the occurrence of \"rates\" at 2026-01-01T00:00:00Z", style=dashed];)") !=
+          dot.npos);
+    CHECK(dot.find("u2 -> t2 [style=dashed];") != dot.npos);
+    wait.until = ax::open_await{{"k", {}, {}, {}}, {}};
+    CHECK(told()["waits_for"].dump() == R"({"at":null,"key":"k","schedule":null,"task":null,"workflow":null})");
+    CHECK(ax::to_text(*wait.until) == R"(key "k")");
+    wait.until = ax::open_await{{{}, {}, {}, "late"}, task_id{7}};
+    CHECK(told()["waits_for"].dump() == R"({"at":null,"key":null,"schedule":null,"task":"late","workflow":7})");
+    CHECK(ax::to_text(*wait.until) == R"(task "late" of workflow 7)");
 }
 
 TEST_CASE("an empty export is sound, and odd names do not end a label", "[scheduler][workflow]") {

@@ -32,3 +32,7 @@ TEST_CASE("memory_storage ends the waits for occurrences that do not come", "[st
 TEST_CASE("memory_storage refuses workflows that wait for each other in a circle", "[storage][workflow]") {
     conformance::wait_circles<memory_fixture>();
 }
+
+TEST_CASE("memory_storage tells what a wait waits for that is not there", "[storage][workflow]") {
+    conformance::told_waits<memory_fixture>();
+}

@@ -51,3 +51,7 @@ TEST_CASE("sqlite_storage ends the waits for occurrences that do not come", "[st
 TEST_CASE("sqlite_storage refuses workflows that wait for each other in a circle", "[storage][workflow]") {
     conformance::wait_circles<sqlite_fixture>();
 }
+
+TEST_CASE("sqlite_storage tells what a wait waits for that is not there", "[storage][workflow]") {
+    conformance::told_waits<sqlite_fixture>();
+}

@@ -57,15 +57,42 @@ inline std::vector<task_id> critical_path_of(workflow_record const& whole, std::
     return path;
 }
 
+namespace detail {
+
+inline nlohmann::json await_json(std::optional<open_await> const& what) {
+    using json = nlohmann::json;
+    if (!what) return {};
+    auto const text = [](std::string const& one) { return one.empty() ? json() : json(one); };
+    return {{"key", text(what->key)},
+            {"schedule", text(what->schedule)},
+            {"at", what->schedule.empty() ? json() : json(to_text(what->scheduled_at))},
+            {"workflow", what->workflow == task_id{} ? json() : json(to_number(what->workflow))},
+            {"task", text(what->name)}};
+}
+
+} // namespace detail
+
+/// In words what a wait waits for that is not there: `the occurrence of "rates" at 2026-01-01T03:00:00Z`.
+inline std::string to_text(open_await const& what) {
+    auto const whole = !what.key.empty() ? "key \"" + what.key + '"'
+                       : !what.schedule.empty()
+                           ? "the occurrence of \"" + what.schedule + "\" at " + to_text(what.scheduled_at)
+                           : "workflow " + std::to_string(to_number(what.workflow));
+    return what.name.empty() ? whole : "task \"" + what.name + "\" of " + whole;
+}
+
 /// How a workflow stands, with its tasks and edges:
 ///
 ///     {"id": 1, "name": "register", "key": "register-7", "state": "created", "paused": false, "stopping": false,
 ///      "counts": {"waiting": 1, "ready": 1, ...}, "created": "2026-01-01T00:00:00Z", "started": ..., "finished": null,
 ///      "tasks": [{"id": 2, "name": "account", "generation": 1, "kind": "task", "type": "init-account",
-///                 "when": "all_success", "state": "succeeded", "created": ..., "started": ..., "finished": ...}, ...],
+///                 "when": "all_success", "state": "succeeded", "waits_for": null, "deadline": null, "created": ...,
+///                 "started": ..., "finished": ...}, ...],
 ///      "edges": [{"from": 2, "to": 3}, ...], "critical_path": [2, 3]}
 ///
 /// Tasks are by name and generation, edges by the task they lead to; `from` may be a task outside of the workflow.
+/// `waits_for` is what a wait waits for that is not there: {"key", "schedule", "at", "workflow", "task"}, each null
+/// where it says nothing; "workflow" is the id of the one to which "task" is yet to be added.
 inline nlohmann::json workflow_to_json(workflow_record const& whole, std::span<member_record const> members) {
     using json = nlohmann::json;
     auto const instant = [](std::optional<time_point> t) { return t ? json(to_text(*t)) : json(); };
@@ -79,6 +106,8 @@ inline nlohmann::json workflow_to_json(workflow_record const& whole, std::span<m
                          {"type", one.type},
                          {"when", to_string(one.when)},
                          {"state", to_string(one.state)},
+                         {"waits_for", detail::await_json(one.until)},
+                         {"deadline", instant(one.deadline)},
                          {"created", instant(one.created)},
                          {"started", instant(one.started)},
                          {"finished", instant(one.finished)}});
@@ -140,7 +169,7 @@ constexpr char const* dot_colour(task_state state) noexcept {
 } // namespace detail
 
 /// A workflow as a directed graph for Graphviz (`dot -Tsvg`): a box for each task, with its state as text and colour,
-/// a dashed one for each task outside that it waits for; the critical path is drawn thick.
+/// a dashed one for each task outside that it waits for, there or not; the critical path is drawn thick.
 inline std::string workflow_to_dot(workflow_record const& whole, std::span<member_record const> members) {
     std::unordered_map<std::uint64_t, std::size_t> on_path; // its place on the path, from 1
     for (auto const id : critical_path_of(whole, members)) on_path.emplace(to_number(id), on_path.size() + 1);
@@ -163,6 +192,11 @@ inline std::string workflow_to_dot(workflow_record const& whole, std::span<membe
         if (one.kind == member_kind::wait) text += ", shape=ellipse";
         if (on_path.contains(id)) text += ", penwidth=2";
         text += "];\n";
+        if (one.until) {
+            auto const what = "u" + std::to_string(id);
+            text += "  " + what + " [label=\"" + detail::dot_text(to_text(*one.until)) + "\", style=dashed];\n";
+            edges += "  " + what + " -> t" + std::to_string(id) + " [style=dashed];\n";
+        }
         for (auto const parent : one.parents) {
             auto const from = to_number(parent);
             if (!inside.contains(from)) outside.push_back(from);

@@ -85,6 +85,11 @@ struct workflow_record {
     }
 };
 
+/// What a wait waits for, while that is not there.
+struct open_await : awaited_task {
+    task_id workflow{}; ///< where neither key nor schedule is said: the one to which `name` is yet to be added
+};
+
 /// One task of a workflow, as members() tells it.
 struct member_record {
     task_id id{};
@@ -96,7 +101,9 @@ struct member_record {
     trigger_rule when = trigger_rule::all_success;
     std::string type;
     task_state state = task_state::created;
-    std::vector<task_id> parents; ///< in rising order; of this generation
+    std::vector<task_id> parents;       ///< in rising order; of this generation
+    std::optional<open_await> until;    ///< of a wait; none once that is there, and a parent, or does not come any more
+    std::optional<time_point> deadline; ///< then it is dead, unless it has ended or is at work
     time_point created{};
     std::optional<time_point> started; ///< of the first attempt
     std::optional<time_point> finished;

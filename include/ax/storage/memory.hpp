@@ -1392,6 +1392,11 @@ inline std::vector<member_record> memory_storage::members(task_id workflow, std:
         one.type = task.type;
         one.state = task.state;
         one.parents.assign(tables.graphs().parents(one.id).begin(), tables.graphs().parents(one.id).end());
+        if (auto const await = tables.graphs().awaited_by(one.id)) {
+            auto const& [key, schedule, instant, of] = await->first;
+            one.until = open_await{{key, schedule, instant, await->second}, of};
+        }
+        one.deadline = task.deadline;
         one.created = task.created;
         one.started = task.first_started;
         one.finished = task.finished;

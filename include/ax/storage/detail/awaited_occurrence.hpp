@@ -4,7 +4,9 @@
 
 #include "ax/storage/concept.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +31,24 @@ inline time_point awaited_instant(std::string_view target) {
     std::uint64_t count = 0;
     if (target.size() >= 22) std::from_chars(target.data() + target.size() - 20, target.data() + target.size(), count);
     return time_point{duration{static_cast<std::int64_t>(count ^ (std::uint64_t{1} << 63))}};
+}
+
+/// What is kept as such a text, or as `k` and a key, or `w` and the id of a workflow.
+inline open_await open_await_of(std::string_view target, std::string_view name) {
+    open_await what;
+    what.name = name;
+    auto const rest = target.substr((std::min)(target.size(), std::size_t{1}));
+    if (target.starts_with('k')) {
+        what.key = rest;
+    } else if (target.starts_with('w')) {
+        std::uint64_t id = 0;
+        std::from_chars(rest.data(), rest.data() + rest.size(), id);
+        what.workflow = task_id{id};
+    } else {
+        what.schedule = awaited_schedule(target);
+        what.scheduled_at = awaited_instant(target);
+    }
+    return what;
 }
 
 /// What has not come before this instant does not come by its schedule any more.

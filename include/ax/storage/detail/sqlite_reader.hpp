@@ -261,12 +261,16 @@ class sqlite_reader {
                 one.finished = row.maybe_time(9);
                 one.outdated = row.number(10) != 0;
                 one.added_by = row.as<task_id>(11);
+                one.deadline = row.maybe_time(12);
             }
         }
         mark_outdated(answer);
         for (auto& one : answer) {
             sqlite_run row(sql_, sqlite_sql::parents, {one.id});
             while (row.next()) one.parents.push_back(row.as<task_id>(0));
+            if (one.kind != member_kind::wait) continue;
+            sqlite_run await(sql_, sqlite_sql::await_of, {one.id});
+            if (await.next()) one.until = open_await_of(await.text(0), await.text(1));
         }
         return answer;
     }

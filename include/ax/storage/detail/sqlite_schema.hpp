@@ -743,12 +743,10 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "SELECT lane, count(*) FROM ax_task WHERE state = 2 AND state NOT IN (1,5) GROUP BY lane"},
     {sqlite_sql::in_flight_running,
      "SELECT lane, count(*) FROM ax_task WHERE state = 3 AND state NOT IN (1,5) GROUP BY lane"},
-    {sqlite_sql::dispatched_of_workflow,
-     "SELECT count(*) FROM ax_task AS t CROSS JOIN ax_member AS m ON m.task = t.id "
-     "WHERE t.state = 2 AND t.state NOT IN (1,5) AND m.workflow = ?1"},
-    {sqlite_sql::running_of_workflow,
-     "SELECT count(*) FROM ax_task AS t CROSS JOIN ax_member AS m ON m.task = t.id "
-     "WHERE t.state = 3 AND t.state NOT IN (1,5) AND m.workflow = ?1"},
+    {sqlite_sql::dispatched_of_workflow, "SELECT count(*) FROM ax_task AS t CROSS JOIN ax_member AS m ON m.task = t.id "
+                                         "WHERE t.state = 2 AND t.state NOT IN (1,5) AND m.workflow = ?1"},
+    {sqlite_sql::running_of_workflow, "SELECT count(*) FROM ax_task AS t CROSS JOIN ax_member AS m ON m.task = t.id "
+                                      "WHERE t.state = 3 AND t.state NOT IN (1,5) AND m.workflow = ?1"},
     {sqlite_sql::lane_of, "SELECT lane, flags FROM ax_task WHERE id = ?1"},
     {sqlite_sql::ended_succeeded, AX_SQLITE_ENDED("4")},
     {sqlite_sql::ended_dead, AX_SQLITE_ENDED("6")},
@@ -868,7 +866,7 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "CROSS JOIN ax_task AS f ON f.id = w.id WHERE m.task = ?1"},
     {sqlite_sql::members_of,
      "SELECT m.task, m.name, m.generation, m.kind, m.rule, t.lane, t.state, t.created, t.first_started, t.finished, "
-     "m.dropped, m.added_by "
+     "m.dropped, m.added_by, t.deadline "
      "FROM ax_member AS m CROSS JOIN ax_task AS t ON t.id = m.task "
      "WHERE m.workflow = ?1 AND m.name > ?2 ORDER BY m.name, m.generation"},
     {sqlite_sql::parents_of,

@@ -137,8 +137,8 @@ class wait_circle {
             if (at == 0) break;
         }
         std::reverse(names.begin(), names.end());
-        auto all = "workflow " + quoted(head.workflow->name) + ": circle of waits: " +
-                   of(head.workflow->members[own].name, head.workflow->name);
+        auto all = "workflow " + quoted(head.workflow->name) +
+                   ": circle of waits: " + of(head.workflow->members[own].name, head.workflow->name);
         constexpr std::size_t shown = 8;
         for (std::size_t i = 0; i != names.size(); ++i) {
             if (i < shown || i + shown >= names.size())
