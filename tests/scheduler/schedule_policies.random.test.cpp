@@ -260,7 +260,7 @@ struct naive_overlaps {
 
 /// A schedule "s" of each ten seconds whose runs last as long as their call: meanwhile time passes, and others begin
 /// within it and end before it does. Beside it, the two models.
-struct life {
+struct policy_life {
     ax::testing::manual_clock clock;
     store_type store;
     queue_executor loop;
@@ -274,7 +274,7 @@ struct life {
     std::set<std::int64_t> begun;
     std::function<void()> during; ///< a run
 
-    life(ax::misfire_policy misfire, ax::overlap_policy overlap) {
+    policy_life(ax::misfire_policy misfire, ax::overlap_policy overlap) {
         how.misfire = when.misfire = misfire;
         how.overlap = overlaps.policy = overlap;
         overlaps.all_made_up = misfire.what() == ax::misfire_policy::action::run_all;
@@ -341,7 +341,7 @@ TEST_CASE("overlap policies do what a plain model does, through runs of any leng
     for (std::uint64_t seed = 1; seed != 1'001; ++seed) {
         CAPTURE(seed);
         dice random{seed};
-        life b{ax::misfire::run_once, every_overlap[static_cast<std::size_t>(random.below(6))]};
+        policy_life b{ax::misfire::run_once, every_overlap[static_cast<std::size_t>(random.below(6))]};
         CAPTURE(to_text(b.how.overlap));
         int left = 15;
         b.during = [&] {
@@ -365,7 +365,7 @@ TEST_CASE("each misfire policy with each overlap policy does what the plain mode
         CAPTURE(seed);
         dice random{seed};
         auto const misfire = some_misfire(static_cast<std::int64_t>(seed % 4), random, 40'000);
-        life b{misfire, every_overlap[seed / 4 % 6]};
+        policy_life b{misfire, every_overlap[seed / 4 % 6]};
         CAPTURE(to_text(misfire), to_text(b.how.overlap));
         int left = 24;
         b.during = [&] {
