@@ -310,6 +310,35 @@ void wait_circles() {
         CHECK(w.store.schedules().at(0).version == 2);
         CHECK(w.store.verify().empty());
     }
+    SECTION("a backfill leaves it out, and goes on") {
+        ax::backfill_record range;
+        range.schedule = "s";
+        range.from = range.next.emplace(t0);
+        range.to = t0 + 3h;
+        range.at_once = 3;
+        auto const begun = w.write([&](auto& verbs) { return verbs.begin_backfill(range, t0); });
+        w.put(named("a", {w.wait("for s", {{}, "s", t0, {}})}));
+        ax::backfill_step step;
+        step.number = begun.number;
+        step.version = begun.version;
+        for (int i = 0; i != 2; ++i) {
+            step.occurrences.push_back(w.graph({w.wait("for a", on("a"))}));
+            step.occurrences.back().schedule = "s";
+            step.occurrences.back().scheduled_at = t0 + i * 1h;
+        }
+        auto const answer = w.write([&](auto& verbs) { return verbs.fill(step, t0); });
+        CHECK(answer.accepted);
+        CHECK(answer.record.existed == 1);
+        CHECK(answer.record.made == 1);
+        CHECK_FALSE(w.store.occurrence("s", t0));
+        CHECK(w.store.occurrence("s", t0 + 1h));
+        w.write([&](auto& verbs) {
+            verbs.end_waits("s", true, t0, w.due);
+            return true;
+        });
+        CHECK(w.at("for s") == task_state::skipped);
+        CHECK(w.store.verify().empty());
+    }
     SECTION("a long path is cut in the middle") {
         for (int i = 0; i != 40; ++i)
             w.put(named("w" + std::to_string(i), {w.wait("next", on("w" + std::to_string(i + 1)))}));

@@ -39,6 +39,7 @@ class workflow_life {
             REQUIRE(rounds < 500);
             for (auto const* key : {"x", "y"})
                 if (!keys_.contains(key)) arrive(key);
+            for (auto const* schedule : {"a", "b"}) leave_out(schedule);
             evaluate();
             check();
             std::vector<std::size_t> flying = in_flight();
@@ -81,6 +82,7 @@ class workflow_life {
     std::size_t renewed = 0;   ///< generations
     std::size_t dropped = 0;   ///< tasks that were added, and whose adder was rerun
     std::size_t refused = 0;
+    std::size_t left_out = 0; ///< waits for what did not come
 
   private:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
@@ -93,11 +95,12 @@ class workflow_life {
         ax::member_kind kind = ax::member_kind::task;
         ax::trigger_rule when = ax::trigger_rule::all_success;
         std::set<std::size_t> parents;
-        std::optional<ax::awaited_task> until; ///< not there yet
+        std::optional<ax::awaited_task> until;                      ///< not there yet
         std::optional<std::pair<ax::task_id, std::string>> missing; ///< it was, but not this member of that workflow
+        bool left_out = false;                                      ///< it does not come any more
         std::size_t added_by = none;
         bool dropped = false;
-        bool waits = false;                    ///< its state is what its rule says
+        bool waits = false; ///< its state is what its rule says
         task_state state = task_state::created;
         bool latest = true;
         bool stop_asked = false;
@@ -130,7 +133,9 @@ class workflow_life {
         if (!one.waits) return one.state;
         if (auto const found = known.find(at); found != known.end()) return found->second;
         ax::parent_counts counts;
-        counts.total = static_cast<std::uint32_t>(one.parents.size() + (one.until || one.missing ? 1U : 0U));
+        counts.total =
+            static_cast<std::uint32_t>(one.parents.size() + (one.until || one.missing || one.left_out ? 1U : 0U));
+        counts.skipped = one.left_out ? 1 : 0;
         for (auto const parent : one.parents) {
             switch (state_of(parent, known)) {
             case task_state::succeeded: ++counts.succeeded; break;
@@ -299,6 +304,10 @@ class workflow_life {
             if (until.key == "first" && one_in(2)) {
                 until.name = "t" + std::to_string(below(6));
                 if (one_in(2)) until.name += ".0";
+            } else if (one_in(3)) {
+                until.key.clear();
+                until.schedule = one_in(2) ? "a" : "b";
+                until.scheduled_at = t0 + ax::duration{static_cast<std::int64_t>(below(3))};
             }
             made.until = until;
             if (one_in(2)) made.when = ax::trigger_rule::all_success;
@@ -494,6 +503,21 @@ class workflow_life {
         one.waits = false;
     }
 
+    /// No occurrence of this schedule comes any more: there is none.
+    void leave_out(std::string const& schedule) {
+        trail_ += "leave out " + schedule + "; ";
+        w.write([&](auto& verbs) {
+            verbs.end_waits(schedule, true, now_, w.due);
+            return true;
+        });
+        for (auto& one : rows_) {
+            if (!one.until || one.until->schedule != schedule) continue;
+            one.until.reset();
+            one.left_out = true;
+            ++left_out;
+        }
+    }
+
     bool cancel_open_wait() {
         auto const open =
             where([](row const& one) { return one.state == task_state::created && (one.until || one.missing); });
@@ -610,8 +634,8 @@ class workflow_life {
         }
         for (auto& one : rows_) {
             if (!one.waits) continue;
-            bool const is_fresh = std::any_of(fresh.begin(), fresh.end(),
-                                              [&](auto const& each) { return &rows_[each.second] == &one; });
+            bool const is_fresh =
+                std::any_of(fresh.begin(), fresh.end(), [&](auto const& each) { return &rows_[each.second] == &one; });
             std::set<std::size_t> parents;
             for (auto const parent : one.parents) {
                 auto const& seen = rows_[parent];
@@ -703,6 +727,7 @@ class workflow_life {
         } else if (what < 99) {
             for (auto const* key : {"x", "y"})
                 if (!keys_.contains(key) && one_in(2)) arrive(key);
+            leave_out(one_in(2) ? "a" : "b");
         } else {
             restart();
         }
@@ -755,6 +780,8 @@ class workflow_life {
                 for (auto const parent : one.parents) parents.insert(rows_[parent].id);
                 CHECK(std::set<ax::task_id>(each.parents.begin(), each.parents.end()) == parents);
                 if (ax::is_claimable(one.state)) CHECK(w.get(one.id).paused == whole.paused);
+                CHECK(each.until.has_value() == (one.until || one.missing));
+                if (each.until && one.until) CHECK(each.until->scheduled_at == one.until->scheduled_at);
             }
             CHECK(counts_are_true(w.store, id));
         }
@@ -784,6 +811,7 @@ void workflow_lives(std::uint32_t seeds, int steps) {
     std::size_t renewed = 0;
     std::size_t dropped = 0;
     std::size_t refused = 0;
+    std::size_t left_out = 0;
     for (std::uint32_t seed = 1; seed <= seeds; ++seed) {
         CAPTURE(seed);
         workflow_life<Fixture> life(seed);
@@ -793,11 +821,13 @@ void workflow_lives(std::uint32_t seeds, int steps) {
         renewed += life.renewed;
         dropped += life.dropped;
         refused += life.refused;
+        left_out += life.left_out;
     }
     CHECK(came_back > seeds); // else this would prove little
     CHECK(renewed > seeds);
     CHECK(dropped > seeds / 8);
     CHECK(refused > seeds);
+    CHECK(left_out > seeds / 4);
 }
 
 } // namespace conformance

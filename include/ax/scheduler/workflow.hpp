@@ -221,8 +221,10 @@ class basic_workflow {
 
     /// Adds what runs nothing, and ends when a task outside of this workflow has ended (and its parents here, if any):
     /// as succeeded where the rule holds, else as any task does. What it waits for may be stored later than this
-    /// workflow; it costs nothing while it waits. A wait for this very workflow, or a task of it, is refused where that
-    /// is known: by submit(), by schedule(), or by the occurrence, which is left out.
+    /// workflow; it costs nothing while it waits. An occurrence that does not come any more counts as a task that was
+    /// skipped. A wait for this very workflow, or a task of it, and one that would close a circle of workflows that wait
+    /// for each other, is refused where that is known: by submit(), by schedule(), or by the occurrence, which is left
+    /// out.
     workflow_task wait_for(awaited const& what, workflow_wait_options const& how = {}) {
         if (what.key.empty() == what.schedule.empty())
             throw error(errc::invalid_argument, "a wait is for a key or for an occurrence of a schedule");

@@ -468,9 +468,9 @@ struct finding {
 ///     counts as a parent that was skipped, and each such wait is decided: where there is no such schedule, or its
 ///     cursor is behind the instant, or it has none and is `over` (else: where the instant is not after that of its
 ///     latest occurrence); but not while a backfill under way has yet to look at the instant.
-/// 41. insert(), step() and fill() refuse a workflow that would wait for what waits for it: invalid_argument with the
-///     path, and the verb has written nothing. They look at no more than 10,000 tasks, and not through a task whose
-///     rule may let it go before all its parents have ended.
+/// 41. insert() and step() refuse a workflow that would wait for what waits for it: invalid_argument with the path, and
+///     the verb has written nothing. fill() leaves it out, and counts it among those that existed. They look at no more
+///     than 10,000 tasks, and not through a task whose rule may let it go before all its parents have ended.
 /// Errors: error unavailable, disk_full, corrupt; the transaction is rolled back.
 template <class W>
 concept storage_writer = requires(W& w, std::string_view name, std::span<new_task const> tasks,

@@ -1123,7 +1123,6 @@ inline backfill_answer memory_storage::writer::fill(backfill_step const& step, t
         if (present == nullptr) return answer;
         answer.record = present->record;
         if (present->record.version != step.version) return answer;
-        for (auto const& task : step.occurrences) graph_.refuse_circle(task);
         answer.accepted = true;
         auto changed = *present;
         auto& record = changed.record;
@@ -1139,6 +1138,10 @@ inline backfill_answer memory_storage::writer::fill(backfill_step const& step, t
             if (changed.unfinished.size() >= record.at_once) {
                 record.next = task.scheduled_at;
                 break;
+            }
+            if (!graph_.circle(task).empty()) {
+                ++record.existed;
+                continue;
             }
             auto const made = insert_any(task, now, answer.due);
             bool const is_new = made.outcome == submit_outcome::inserted;

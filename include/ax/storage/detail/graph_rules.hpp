@@ -171,8 +171,10 @@ class graph_rules {
     /// To be called before a verb that stores such a task writes anything.
     /// @throws error  invalid_argument where it is a workflow that would wait for what waits for it.
     void refuse_circle(new_task const& head) {
-        if (head.workflow) wait_circle<Store>{store_}.refuse(head);
+        if (auto const path = circle(head); !path.empty()) throw error(errc::invalid_argument, path);
     }
+    /// The same as a text; empty: there is none.
+    text circle(new_task const& head) { return head.workflow ? wait_circle<Store>{store_}.find(head) : text{}; }
 
     /// @param head  Its `workflow` is there.
     insertion insert(new_task const& head, ax::time_point now, ax::alarms& due) {

@@ -621,7 +621,6 @@ class sqlite_writer {
         auto& record = answer.record;
         if (record.version != step.version) return answer;
         check_types(step.occurrences);
-        for (auto const& task : step.occurrences) graph_.refuse_circle(task);
         answer.accepted = true;
         ++record.version;
         record.unfinished = periods_.forget_ended(step.number);
@@ -632,6 +631,10 @@ class sqlite_writer {
             if (record.unfinished >= record.at_once) {
                 record.next = task.scheduled_at;
                 break;
+            }
+            if (!graph_.circle(task).empty()) {
+                ++record.existed;
+                continue;
             }
             auto const made = insert_any(task, now, answer.due);
             bool const is_new = made.outcome == submit_outcome::inserted;

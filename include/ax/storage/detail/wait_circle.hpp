@@ -4,7 +4,6 @@
 #pragma once
 
 #include "ax/core/dependent.hpp"
-#include "ax/core/error.hpp"
 #include "ax/core/text.hpp"
 #include "ax/storage/concept.hpp"
 
@@ -33,11 +32,10 @@ class wait_circle {
   public:
     explicit wait_circle(Store& store) noexcept : store_(store) {}
 
-    /// @throws error  invalid_argument where a task of this workflow would wait for what waits for that workflow. The
-    ///                text has the path.
-    void refuse(new_task const& head) {
+    /// The path where a task of this workflow would wait for what waits for that workflow; else an empty text.
+    text find(new_task const& head) {
         for (auto& [id, name] : store_.waiting_for(head)) waiting_.emplace(id, std::move(name));
-        if (waiting_.empty()) return;
+        if (waiting_.empty()) return {};
         members const& own = head.workflow->members;
         for (std::size_t i = 0; i != own.size(); ++i) {
             if (!own[i].until || !waits_for_all(own[i].when, own[i].after.size() + 1)) continue;
@@ -47,8 +45,9 @@ class wait_circle {
             seen_.clear();
             push(first, 0);
             for (std::size_t at = 0; at != steps_.size() && looked_at_ != most_in_circle; ++at, ++looked_at_)
-                look(at, head, i);
+                if (auto closed = look(at, head, i); !closed.empty()) return closed;
         }
+        return {};
     }
 
   private:
@@ -83,23 +82,24 @@ class wait_circle {
         if (seen_.insert(id).second) steps_.push_back({id, from});
     }
 
-    /// Adds what keeps a task from ending.
-    void look(std::size_t at, new_task const& head, std::size_t own) {
+    /// Adds what keeps a task from ending. The path, where that closes a circle.
+    text look(std::size_t at, new_task const& head, std::size_t own) {
         auto const one = store_.node(steps_[at].id);
-        if (!one || one->state != task_state::created) return;
+        if (!one || one->state != task_state::created) return {};
         if (one->kind == member_kind::workflow) {
             auto const whole = store_.workflow(one->workflow);
             if (!whole || whole->head != one->id || whole->unfinished() > static_cast<std::int64_t>(most_in_circle))
-                return;
+                return {};
             for (auto const& each : store_.unfinished(one->workflow))
                 if (each.kind == member_kind::wait) push(each.id, at);
-            return;
+            return {};
         }
-        if (!waits_for_all(one->when, one->parents.total)) return;
+        if (!waits_for_all(one->when, one->parents.total)) return {};
         auto const closes = waiting_.find(one->id);
         if (closes != waiting_.end() && depends(head.workflow->members, closes->second, own))
-            throw error(errc::invalid_argument, path(at, head, own, closes->second));
+            return path(at, head, own, closes->second);
         for (auto const parent : store_.parents(one->id)) push(parent, at);
+        return {};
     }
 
     /// Whether the member of that name, or where it is empty the whole, does not end before its wait `own` has.
