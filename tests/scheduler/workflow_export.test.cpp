@@ -212,8 +212,8 @@ TEST_CASE("an export says what a wait waits for that is not there", "[scheduler]
     auto& wait = made.members[0];
     wait.kind = ax::member_kind::wait;
     wait.state = task_state::created;
-    wait.deadline = start + 1h;
-    wait.until = ax::open_await{{{}, "rates", start, "sum"}, {}};
+    wait.deadline = t0 + 1h;
+    wait.until = ax::open_await{{{}, "rates", t0, "sum"}, {}};
     auto const told = [&] { return ax::workflow_to_json(made.whole, made.members)["tasks"][0]; };
     CHECK(told()["deadline"] == "2026-01-01T01:00:00Z");
     CHECK(told()["waits_for"].dump() ==
