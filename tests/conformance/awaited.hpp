@@ -328,8 +328,13 @@ void wait_circles() {
         }
         auto const answer = w.write([&](auto& verbs) { return verbs.fill(step, t0); });
         CHECK(answer.accepted);
-        CHECK(answer.record.existed == 1);
+        CHECK(answer.record.existed == 0);
         CHECK(answer.record.made == 1);
+        auto const log = w.store.skips("s");
+        REQUIRE(log.latest.size() == 1);
+        CHECK(log.latest[0].first == t0);
+        CHECK(log.latest[0].number == 1);
+        CHECK(log.latest[0].reason.find("circle of waits") != std::string::npos);
         CHECK_FALSE(w.store.occurrence("s", t0));
         CHECK(w.store.occurrence("s", t0 + 1h));
         w.write([&](auto& verbs) {

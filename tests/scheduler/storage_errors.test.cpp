@@ -330,3 +330,26 @@ TEST_CASE("a schedule whose step cannot be stored, ever, stands in nobody's way"
     b.run_for(12s);
     CHECK(runs == 2);
 }
+
+TEST_CASE("a fixed delay whose step cannot be stored keeps no other waiting", "[scheduler][storage]") {
+    bench b;
+    int runs = 0;
+    int steps = 0;
+    b->on(probe, [&] {
+        if (++runs != 3) return;
+        b.store.hooks().before_step = [&] { // what comes now counts the next instants from these ends
+            if (++steps == 1) throw ax::error(ax::errc::corrupt, "no such type");
+        };
+    });
+    for (auto const name : {"a", "b", "c"}) b->schedule(name, ax::after_each{10s}, probe);
+    b.clock.advance(10s);
+    b.poll();
+    b.poll();
+    REQUIRE(runs == 3);
+    CHECK(steps == 3);
+    std::size_t planned = 0;
+    for (auto const& each : b->schedules()) planned += each.next.has_value();
+    CHECK(planned == 2);
+    b.run_for(1min);
+    for (auto const& each : b->schedules()) CHECK(each.fired >= 5); // a sweep found the third
+}

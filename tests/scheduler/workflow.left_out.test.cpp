@@ -249,3 +249,71 @@ TEST_CASE("schedules whose workflows wait for each other's period go on, and one
     CHECK(contains(all[1].last_skip, "circle of waits"));
     CHECK(b->list({.state = task_state::succeeded, .type = "ax:workflow"}).size() == 3);
 }
+
+TEST_CASE("a fixed delay whose workflow cannot be made leaves out one occurrence at a time",
+          "[scheduler][workflow][schedules]") {
+    rates_bench b;
+    workflow good{"w"};
+    good.add(shipping, {1, "run"});
+    b->schedule("s", ax::after_each{10s}, good);
+    b.run_for(15s);
+    REQUIRE(b.log.size() == 1);
+    workflow bad{"w"}; // the next instant of a fixed delay is not known
+    bad.wait_for(ax::task_with_key("{{next}}"), {.name = "before", .within = 1min});
+    b->schedule("s", ax::after_each{10s}, bad);
+    b.run_for(1min);
+    auto const skipped = b->schedules().at(0).skipped;
+    CHECK(skipped >= 5);
+    CHECK(skipped <= 6);
+    b->schedule("s", ax::after_each{10s}, good);
+    b.run_for(10s);
+    CHECK(b.log.size() == 2);
+}
+
+TEST_CASE("a backfill leaves out an occurrence that cannot be made, with its reason, and goes on",
+          "[scheduler][workflow][schedules]") {
+    rates_bench b;
+    workflow w{"w"};
+    w.add(shipping, {1, "a"}, {.name = "at {{scheduled_at | %H}}"});
+    w.add(shipping, {1, "b"}, {.name = "at 02"}); // taken, of two in the morning
+    b->schedule("s", ax::every{1h}, w);
+    auto const from = b.now();
+    b->unschedule("s");
+    b->schedule("s", ax::cron{"0 * * * *"}, w, {.misfire = ax::misfire::skip});
+    b.clock.advance(24h);
+    b.restart();
+    b.prepare();
+    auto const waiting = [&] {
+        workflow waits{"waits"};
+        waits.wait_for(ax::occurrence_of("s", from + 2h), {.name = "wait"});
+        return b->submit(waits).id;
+    };
+    b.poll();
+    auto const report = b->backfill("s", from + 1h, from + 6h, {.at_once = 2});
+    CHECK(report.planned == 5);
+    auto const id = waiting();
+    b.run_for(10min);
+    CHECK(b->backfills().empty());
+    for (int hour = 1; hour != 6; ++hour) CHECK(b.store.occurrence("s", from + hour * 1h).has_value() == (hour != 2));
+    auto const log = b->schedule_skips("s");
+    REQUIRE_FALSE(log.latest.empty());
+    CHECK(log.latest.back().first == from + 2h);
+    CHECK(log.latest.back().last == from + 2h);
+    CHECK(contains(log.latest.back().reason, "at 02"));
+    CHECK(is_terminal(b.state(id)));
+}
+
+TEST_CASE("a wait that is stored before the first poll ends where its occurrence came and went before",
+          "[scheduler][workflow][schedules]") {
+    rates_bench b;
+    b->schedule("rates", ax::once{b.now() + 1h}, shipping, {1, "rates"}, {.misfire = ax::misfire::skip});
+    b.clock.advance(2h);
+    b.restart();
+    b.prepare();
+    b.poll();
+    REQUIRE(b->schedules().at(0).skipped == 1);
+    b.restart();
+    b.prepare();
+    auto const id = b.wait_at(b.now() - 1h);
+    CHECK(b.was_left_out(id));
+}

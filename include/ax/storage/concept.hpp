@@ -288,6 +288,7 @@ struct backfill_step {
     std::uint64_t version = 0;         ///< as read; the step is refused if it is another now
     std::vector<new_task> occurrences; ///< the next nominal instants, in order, with schedule and scheduled_at set
     std::optional<time_point> next;    ///< the nominal instant behind them; none: they are the last
+    std::vector<skip_range> left_out;  ///< instants among them that cannot be made, in order, each by itself
 };
 
 struct backfill_answer {
@@ -469,7 +470,7 @@ struct finding {
 ///     cursor is behind the instant, or it has none and is `over` (else: where the instant is not after that of its
 ///     latest occurrence); but not while a backfill under way has yet to look at the instant.
 /// 41. insert() and step() refuse a workflow that would wait for what waits for it: invalid_argument with the path, and
-///     the verb has written nothing. fill() leaves it out, and counts it among those that existed. They look at no more
+///     the verb has written nothing. fill() leaves it out, as it does what left_out names. They look at no more
 ///     than 10,000 tasks, and not through a task whose rule may let it go before all its parents have ended.
 /// Errors: error unavailable, disk_full, corrupt; the transaction is rolled back.
 template <class W>

@@ -187,6 +187,7 @@ class memory_storage::writer {
     std::optional<task_state> settle_one(attempt_end const& end, time_point now, alarms& due);
     void reclaim_one(row& lost, reclaim_terms const& terms, reclaim_answer& answer);
     void leave_out(schedule_record& record, skip_range range, time_point now);
+    void leave_out_of(backfill_record const& by, std::vector<skip_range> const& ranges, time_point now);
     void make_way(schedule_step const& next, row const* latest, time_point now, schedule_answer& answer);
     task_id past_to_wait_for(new_task const& task) const;
     void stand_in_chain(row const& added, task_id past);
@@ -935,6 +936,17 @@ inline void memory_storage::writer::leave_out(schedule_record& record, skip_rang
     tables_.periods().put_skips(record.name, std::move(skips));
 }
 
+/// What a backfill has left out up to where it stands.
+inline void memory_storage::writer::leave_out_of(backfill_record const& by, std::vector<skip_range> const& ranges,
+                                                 time_point now) {
+    auto const* const present = tables_.find_schedule(by.schedule);
+    if (present == nullptr) return;
+    auto record = *present;
+    for (auto const& range : detail::in_order(ranges))
+        if (!by.next || range.first < *by.next) leave_out(record, range, now);
+    if (record.skipped != present->skipped) tables_.put_schedule(record);
+}
+
 /// What an occurrence does to the one before it, before it is created.
 inline void memory_storage::writer::make_way(schedule_step const& next, row const* latest, time_point now,
                                              schedule_answer& answer) {
@@ -1133,14 +1145,15 @@ inline backfill_answer memory_storage::writer::fill(backfill_step const& step, t
         });
         bool const all_seen = !record.next;
         if (!all_seen) record.next = step.next;
+        auto left_out = step.left_out;
         for (auto const& task : step.occurrences) {
             if (all_seen) break;
             if (changed.unfinished.size() >= record.at_once) {
                 record.next = task.scheduled_at;
                 break;
             }
-            if (!graph_.circle(task).empty()) {
-                ++record.existed;
+            if (auto const why = graph_.circle(task); !why.empty()) {
+                left_out.push_back({*task.scheduled_at, *task.scheduled_at, 1, detail::bounded_text(why, 255), now});
                 continue;
             }
             auto const made = insert_any(task, now, answer.due);
@@ -1148,6 +1161,7 @@ inline backfill_answer memory_storage::writer::fill(backfill_step const& step, t
             ++(is_new ? record.made : record.existed);
             if (is_new) changed.unfinished.insert(made.id);
         }
+        if (!all_seen) leave_out_of(record, left_out, now);
         record.unfinished = changed.unfinished.size();
         answer.record = record;
         answer.over = !record.next && changed.unfinished.empty();

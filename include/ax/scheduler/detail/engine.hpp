@@ -1026,6 +1026,8 @@ class engine : public guest_desk {
     void complete(new_task& occurrence, time_point now);
 
     void complete(schedule_step& step, time_point now);
+    void complete(backfill_step& step, time_point now);
+    later<std::string> complete_or_say(new_task& occurrence, time_point now);
 
     static schedule_answer step_or_leave_out(writer& w, schedule_step const& step, time_point now);
 
@@ -1123,6 +1125,8 @@ class engine : public guest_desk {
     /// Fixed delays whose run has ended get their next instant. It counts from what the store knows, so that an end of
     /// the process between the run and this step loses nothing.
     void fill_gaps();
+    void fill(typename plan_type::gap const& gap);
+    bool was_met(typename plan_type::gap const& gap, time_point instant) const;
 
     /// Asks the store for what was submitted in transactions of the host's. Returns whether any of it has come.
     bool look_for_guests();

@@ -114,7 +114,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::backfill(std::string_view name
     wanted.at_once = chosen.at_once;
     wanted.planned = 1 + means.how.count(*first, to - duration{1});
     auto step = fill_step(wanted, record, means);
-    for (auto& task : step.occurrences) complete(task, now);
+    complete(step, now);
     auto const moved = moved_by(step, wanted.schedule);
     backfill_answer answer;
     transact([&](writer& w) {
@@ -242,7 +242,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::fill_backfills() {
         auto& step = steps[at];
         backfill_answer answer;
         try {
-            for (auto& task : step.occurrences) complete(task, times_.reached());
+            complete(step, times_.reached());
             auto const ended = moved_by(step, schedules[at]);
             transact([&](writer& w) {
                 answer = w.fill(step, times_.reached());

@@ -426,32 +426,51 @@ void engine<Storage, Clock, Attempt, Recurrence>::fill_gaps() {
     }
     try {
         for (auto const& gap : gaps) {
-            auto const last = store_.find(gap.last_task);
-            auto const now = times_.reached();
-            // What a wrong clock has written lies in the future, and is not waited for: a run that waits, or an end.
-            bool const ahead = last && is_claimable(last->state) && last->scheduled_at &&
-                               *last->scheduled_at > gap.how.after_end(now);
-            if (last && !is_terminal(last->state) && !ahead) continue;
-            schedule_step step;
-            step.name = gap.name;
-            step.version = gap.version;
-            auto end = last && last->finished && !ahead ? (std::min)(*last->finished, now) : now;
-            if (gap.how.after_end(end) == gap.last_nominal) end = now; // it was met there already: not again
-            step.next = gap.how.after_end(end);
-            schedule_answer answer;
-            transact([&](writer& w) {
-                answer = w.step(step, times_.reached());
-                end_waits(w, answer.record, answer.due);
-            });
-            std::lock_guard const guard{mutex_};
-            arm(answer.due);
-            if (!answer.record.name.empty()) place(answer.record);
+            try {
+                fill(gap);
+            } catch (error const& e) {
+                if (e.transient() || e.kind() == errc::outcome_unknown) throw;
+                // What is the matter with this one keeps no other waiting; a later sweep looks at it again.
+            }
         }
     } catch (...) {
         std::lock_guard const guard{mutex_};
         timetable_.run_ended();
         throw;
     }
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::fill(typename plan_type::gap const& gap) {
+    auto const last = store_.find(gap.last_task);
+    auto const now = times_.reached();
+    // What a wrong clock has written lies in the future, and is not waited for: a run that waits, or an end.
+    bool const ahead =
+        last && is_claimable(last->state) && last->scheduled_at && *last->scheduled_at > gap.how.after_end(now);
+    if (last && !is_terminal(last->state) && !ahead) return;
+    auto end = last && last->finished && !ahead ? (std::min)(*last->finished, now) : now;
+    if (was_met(gap, gap.how.after_end(end))) end = now;
+    schedule_step step;
+    step.name = gap.name;
+    step.version = gap.version;
+    step.next = gap.how.after_end(end);
+    schedule_answer answer;
+    transact([&](writer& w) {
+        answer = w.step(step, times_.reached());
+        end_waits(w, answer.record, answer.due);
+    });
+    std::lock_guard const guard{mutex_};
+    arm(answer.due);
+    if (!answer.record.name.empty()) place(answer.record);
+}
+
+/// Whether the schedule has been at that instant: its occurrence is there, or was left out.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+bool engine<Storage, Clock, Attempt, Recurrence>::was_met(typename plan_type::gap const& gap, time_point instant) const {
+    if (gap.last_nominal == instant) return true;
+    if (!gap.has_skipped) return false;
+    auto const log = store_.skips(gap.name);
+    return !log.latest.empty() && log.latest.back().last >= instant;
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>

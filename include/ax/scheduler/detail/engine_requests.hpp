@@ -25,11 +25,15 @@ bool engine<Storage, Clock, Attempt, Recurrence>::recover() {
         std::lock_guard const guard{mutex_};
         if (recovered_) return false;
     }
-    reclaim_answer answer;
-    store_.transact(commit::durable, [&](writer& w) {
-        answer = w.reclaim({self_, settings_.poison_after, times_.reached()});
-    });
     auto const kept = store_.schedules();
+    reclaim_answer answer;
+    alarms due;
+    store_.transact(commit::durable, [&](writer& w) {
+        due.clear();
+        answer = w.reclaim({self_, settings_.poison_after, times_.reached()});
+        // Until now nobody knew the schedules: a wait that was stored meanwhile may be for what has passed.
+        for (auto const& record : kept) end_waits(w, record, due);
+    });
     auto const backfills = store_.backfills();
     task_filter newest;
     newest.limit = 1;
@@ -46,6 +50,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::recover() {
     watching_since_ = times_.reached();
     trust_.start(clock, times_.reached(), times_.steady());
     suspects_.restart(times_.steady());
+    arm(due);
     return true;
 }
 

@@ -211,25 +211,44 @@ void engine<Storage, Clock, Attempt, Recurrence>::complete(new_task& occurrence,
     occurrence.payload.clear();
 }
 
-/// The occurrence of a step likewise. One that cannot be made (a name that is empty or taken once its placeholders are
-/// filled in) is left out with its reason, and the schedule goes on. What the storage fails with goes on to the caller,
-/// corruption included: the occurrence is made later.
+/// The same for one that is left out where it cannot be made: a name that is empty or taken once its placeholders are
+/// filled in. Returns that reason, else nothing. What the storage fails with goes on to the caller, corruption included:
+/// the occurrence is made later.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, time_point now) {
-    auto& occurrence = *step.occurrence;
-    if (occurrence.workflow || !makes_workflows(occurrence.type)) return;
+auto engine<Storage, Clock, Attempt, Recurrence>::complete_or_say(new_task& occurrence, time_point now)
+    -> later<std::string> {
+    if (occurrence.workflow || !makes_workflows(occurrence.type)) return {};
     bool is_read = false;
     try {
         auto const wanted = parse_workflow<later<nlohmann::json>>(occurrence.payload);
         is_read = true;
         become(occurrence, wanted, now, true);
         occurrence.payload.clear();
+        return {};
     } catch (error const& e) {
         if (e.kind() != errc::invalid_argument && (e.kind() != errc::corrupt || is_read)) throw;
-        auto const nominal = *occurrence.scheduled_at;
-        step.occurrence.reset();
-        step.skipped.push_back({nominal, nominal, 1, bounded_text(e.what(), 255), now});
+        return bounded_text(e.what(), 255);
     }
+}
+
+/// The schedule goes on without such an occurrence.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, time_point now) {
+    auto const why = complete_or_say(*step.occurrence, now);
+    if (why.empty()) return;
+    auto const nominal = *step.occurrence->scheduled_at;
+    step.occurrence.reset();
+    step.skipped.push_back({nominal, nominal, 1, why, now});
+}
+
+/// So does a backfill.
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::complete(backfill_step& step, time_point now) {
+    std::erase_if(step.occurrences, [&](new_task& occurrence) {
+        auto const why = complete_or_say(occurrence, now);
+        if (!why.empty()) step.left_out.push_back({*occurrence.scheduled_at, *occurrence.scheduled_at, 1, why, now});
+        return !why.empty();
+    });
 }
 
 /// A workflow that the storage refuses, since it would wait for what waits for it, is left out likewise.

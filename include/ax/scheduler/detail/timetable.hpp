@@ -136,6 +136,7 @@ class timetable {
         std::uint64_t version = 0;
         task_id last_task{};
         std::optional<time_point> last_nominal;
+        bool has_skipped = false;
         Recurrence how;
     };
 
@@ -255,8 +256,8 @@ class timetable {
         if (!std::exchange(look_at_gaps_, false)) return waiting;
         for (auto const& [place, p] : entries_)
             if (p.waits_for_end())
-                waiting.push_back(
-                    {p.record.name, p.record.version, p.record.last_task, p.record.last_nominal, p.means->how});
+                waiting.push_back({p.record.name, p.record.version, p.record.last_task, p.record.last_nominal,
+                                   p.record.skipped != 0, p.means->how});
         return waiting;
     }
 

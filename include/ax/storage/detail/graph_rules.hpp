@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,6 +81,9 @@ struct workflow_row {
 
     std::int64_t& count(member_group group) noexcept { return counts[static_cast<std::size_t>(group)]; }
     std::int64_t unfinished() const noexcept { return counts[0] + counts[1]; }
+    std::size_t total() const noexcept {
+        return static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+    }
     bool has_failures() const noexcept {
         return counts[static_cast<std::size_t>(member_group::dead)] != 0 ||
                counts[static_cast<std::size_t>(member_group::cancelled)] != 0 ||

@@ -20,6 +20,12 @@ inline bool follows_on(skip_range const& latest, skip_range const& added, std::o
     return latest.reason == added.reason && latest.last < added.first && !(before > latest.last);
 }
 
+inline std::vector<skip_range> in_order(std::vector<skip_range> ranges) {
+    std::stable_sort(ranges.begin(), ranges.end(),
+                     [](skip_range const& a, skip_range const& b) { return a.first < b.first; });
+    return ranges;
+}
+
 /// Counts under the reason, which has its place in the order of their bytes.
 /// @return  The reason that had to make room.
 inline std::optional<std::string> count_skips(std::vector<skip_count>& counts, std::string_view reason,

@@ -307,6 +307,9 @@ CREATE TABLE ax_skip_count (
     skipped INTEGER NOT NULL,
     PRIMARY KEY (schedule, reason)
 ) WITHOUT ROWID;
+UPDATE ax_await SET target = 's' || substr(target, instr(target, ' ') + 1) || ' 09' ||
+    printf('%018d', 223372036854775808 + CAST(substr(target, 2, instr(target, ' ') - 2) AS INTEGER))
+    WHERE substr(target, 1, 1) = 's';
 )sql"},
 };
 

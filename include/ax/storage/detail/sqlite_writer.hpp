@@ -626,14 +626,15 @@ class sqlite_writer {
         record.unfinished = periods_.forget_ended(step.number);
         bool const all_seen = !record.next;
         if (!all_seen) record.next = step.next;
+        auto left_out = step.left_out;
         for (auto const& task : step.occurrences) {
             if (all_seen) break;
             if (record.unfinished >= record.at_once) {
                 record.next = task.scheduled_at;
                 break;
             }
-            if (!graph_.circle(task).empty()) {
-                ++record.existed;
+            if (auto const why = graph_.circle(task); !why.empty()) {
+                left_out.push_back({*task.scheduled_at, *task.scheduled_at, 1, bounded_text(why, 255), now});
                 continue;
             }
             auto const made = insert_any(task, now, answer.due);
@@ -643,6 +644,7 @@ class sqlite_writer {
             periods_.remember(step.number, made.id);
             ++record.unfinished;
         }
+        if (!all_seen) leave_out_of(record, left_out, now);
         answer.over = !record.next && record.unfinished == 0;
         if (answer.over)
             periods_.drop(step.number);
@@ -1273,6 +1275,16 @@ class sqlite_writer {
         record.last_skip = range.reason;
         range.recorded = now;
         periods_.leave_out(record.name, std::move(range));
+    }
+
+    /// What a backfill has left out up to where it stands.
+    void leave_out_of(backfill_record const& by, std::vector<skip_range> const& ranges, time_point now) {
+        if (ranges.empty()) return;
+        auto record = find_schedule(by.schedule);
+        if (!record) return;
+        for (auto const& range : in_order(ranges))
+            if (!by.next || range.first < *by.next) leave_out(*record, range, now);
+        put_schedule(*record);
     }
 
     /// Whether a task keeps the occurrence at `nominal` waiting: not one that has ended, nor one that waits for a later

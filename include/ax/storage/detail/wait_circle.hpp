@@ -19,7 +19,8 @@
 
 namespace ax::detail {
 
-/// Beyond so many tasks it is not looked further.
+/// After so many tasks, those of a workflow that is looked at and the parents of one counted each, it is not looked
+/// further.
 inline constexpr std::size_t most_in_circle = 10'000;
 
 /// @tparam Store  See graph_rules.
@@ -44,7 +45,7 @@ class wait_circle {
             steps_.clear();
             seen_.clear();
             push(first, 0);
-            for (std::size_t at = 0; at != steps_.size() && looked_at_ != most_in_circle; ++at, ++looked_at_)
+            for (std::size_t at = 0; at != steps_.size() && looked_at_ < most_in_circle; ++at, ++looked_at_)
                 if (auto closed = look(at, head, i); !closed.empty()) return closed;
         }
         return {};
@@ -88,8 +89,7 @@ class wait_circle {
         if (!one || one->state != task_state::created) return {};
         if (one->kind == member_kind::workflow) {
             auto const whole = store_.workflow(one->workflow);
-            if (!whole || whole->head != one->id || whole->unfinished() > static_cast<std::int64_t>(most_in_circle))
-                return {};
+            if (!whole || whole->head != one->id || !may_look_at(whole->total())) return {};
             for (auto const& each : store_.unfinished(one->workflow))
                 if (each.kind == member_kind::wait) push(each.id, at);
             return {};
@@ -98,8 +98,15 @@ class wait_circle {
         auto const closes = waiting_.find(one->id);
         if (closes != waiting_.end() && depends(head.workflow->members, closes->second, own))
             return path(at, head, own, closes->second);
+        if (!may_look_at(one->parents.total)) return {};
         for (auto const parent : store_.parents(one->id)) push(parent, at);
         return {};
+    }
+
+    bool may_look_at(std::size_t more) {
+        if (looked_at_ + more > most_in_circle) return false;
+        looked_at_ += more;
+        return true;
     }
 
     /// Whether the member of that name, or where it is empty the whole, does not end before its wait `own` has.
