@@ -159,7 +159,7 @@ void occurrences_left_out() {
             end_waits();
             CHECK(w.at("first") == task_state::created); // it has come
             CHECK(w.at("last") == task_state::created);
-            step = {begun.number, begun.version + 1, {}, {}};
+            step = {begun.number, begun.version + 1, {}, {}, {}};
             w.write([&](auto& verbs) { return verbs.fill(step, t0); });
             end_waits();
             CHECK(w.at("last") == task_state::skipped);
