@@ -317,3 +317,24 @@ TEST_CASE("a wait that is stored before the first poll ends where its occurrence
     auto const id = b.wait_at(b.now() - 1h);
     CHECK(b.was_left_out(id));
 }
+
+TEST_CASE("the tasks of a backfilled workflow have the priority of the backfill", "[scheduler][workflow][schedules]") {
+    rates_bench b;
+    workflow w{"w"};
+    w.add(shipping, {1, "a"}, {.name = "urgent", .priority = ax::priority::high});
+    w.add(shipping, {1, "b"}, {.name = "plain"});
+    b->schedule("s", ax::cron{"0 * * * *"}, w);
+    auto const from = b.now();
+    b.run_for(1h);
+    b->backfill("s", from - 1h, from, {.priority = ax::priority::low});
+    b.run_for(1min);
+    auto const priorities = [&](ax::time_point at) {
+        std::vector<ax::priority_class> all;
+        for (auto const& each : b->workflow_tasks(b.store.occurrence("s", at).value().id))
+            all.push_back(b.get(each.id).priority);
+        return all;
+    };
+    using enum ax::priority_class;
+    CHECK(priorities(from + 1h) == std::vector{normal, high}); // by name
+    CHECK(priorities(from - 1h) == std::vector{low, low});
+}

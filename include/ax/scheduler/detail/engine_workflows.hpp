@@ -241,12 +241,17 @@ void engine<Storage, Clock, Attempt, Recurrence>::complete(schedule_step& step, 
     step.skipped.push_back({nominal, nominal, 1, why, now});
 }
 
-/// So does a backfill.
+/// So does a backfill, whose priority is that of all tasks of its workflows.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::complete(backfill_step& step, time_point now) {
     std::erase_if(step.occurrences, [&](new_task& occurrence) {
         auto const why = complete_or_say(occurrence, now);
         if (!why.empty()) step.left_out.push_back({*occurrence.scheduled_at, *occurrence.scheduled_at, 1, why, now});
+        if (occurrence.workflow) {
+            auto const plan = std::make_shared<later<workflow_plan>>(*occurrence.workflow);
+            for (auto& each : plan->members) each.task.priority = occurrence.priority;
+            occurrence.workflow = plan;
+        }
         return !why.empty();
     });
 }
