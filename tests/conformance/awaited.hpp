@@ -311,6 +311,10 @@ void wait_circles() {
         CHECK(w.store.verify().empty());
     }
     SECTION("a backfill leaves it out, and goes on") {
+        ax::schedule_record wanted;
+        wanted.name = "s";
+        wanted.type = w.whole;
+        w.write([&](auto& verbs) { return verbs.declare(wanted, t0); });
         ax::backfill_record range;
         range.schedule = "s";
         range.from = range.next.emplace(t0);
