@@ -8,11 +8,14 @@
 #include "durable/machine.hpp"
 #include "durable/raw_pipeline.hpp"
 #include "durable/report.hpp"
+#include "workplace.hpp"
 
 #include <ax/ax.hpp>
 #include <ax/testing/manual_clock.hpp>
 
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a benchmark asks of the machine: a place for files, what the process uses, how often it flushed a file.
+// What a benchmark asks of the machine: what the process uses, how often it flushed a file.
 #pragma once
 
 #include <sys/resource.h>
@@ -11,8 +11,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -33,36 +31,6 @@ inline std::int64_t wall_us() {
 
 /// How often this process has flushed a file: SQLite does so once for a commit that a power cut must not undo.
 inline std::atomic<std::uint64_t> flushes{0};
-
-/// A directory that is gone in the end. The disk below it is what is measured: `--dir` chooses it.
-class workplace {
-  public:
-    explicit workplace(std::filesystem::path const& below) {
-        auto pattern = (below / "ax-durable-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-        path_ = pattern;
-    }
-    workplace(workplace const&) = delete;
-    workplace& operator=(workplace const&) = delete;
-    ~workplace() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-
-    std::string file() const { return (path_ / "store.db").string(); }
-
-    /// Of the database and its log.
-    std::uintmax_t bytes() const {
-        std::uintmax_t sum = 0;
-        for (auto const& entry : std::filesystem::directory_iterator(path_)) {
-            if (entry.path().extension() != ".db-shm") sum += entry.file_size();
-        }
-        return sum;
-    }
-
-  private:
-    std::filesystem::path path_;
-};
 
 /// Resident memory of this process, in MB.
 inline double resident_mb() {

@@ -3,11 +3,11 @@
 // index on state and time, and a statement of its own for each step.
 #include "ax/storage/sqlite.hpp"
 
+#include "workplace.hpp"
+
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,29 +18,9 @@ namespace {
 using writer = ax::sqlite_storage::writer;
 constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
 
-/// A directory of its own below AX_BENCH_DIR (or the temporary one): the disk is what is measured.
-class workplace {
-  public:
-    workplace() {
-        auto const* const chosen = std::getenv("AX_BENCH_DIR");
-        auto const root = chosen == nullptr ? std::filesystem::temp_directory_path() : std::filesystem::path{chosen};
-        auto pattern = (root / "ax-bench-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-        path_ = pattern;
-    }
-    ~workplace() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    std::string file() const { return (path_ / "store.db").string(); }
-
-  private:
-    std::filesystem::path path_;
-};
-
 /// A store on top of a backlog of future tasks.
-struct bench {
-    explicit bench(std::size_t backlog) {
+struct bench_store {
+    explicit bench_store(std::size_t backlog) {
         store.transact(ax::commit::lazy, [&](writer& w) { type = w.type("probe"); });
         std::mt19937_64 random(1);
         for (std::size_t done = 0; done < backlog; done += 10'000) {
@@ -67,13 +47,13 @@ struct bench {
         return answer;
     }
 
-    workplace place;
+    bench::workplace place;
     ax::sqlite_storage store{place.file()};
     ax::type_number type{};
 };
 
 void insert_durable(benchmark::State& state) {
-    bench b(0);
+    bench_store b(0);
     auto const tasks = b.make(static_cast<std::size_t>(state.range(0)));
     for (auto _ : state) b.insert(tasks, ax::commit::durable);
     state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -81,7 +61,7 @@ void insert_durable(benchmark::State& state) {
 BENCHMARK(insert_durable)->Arg(1)->Arg(1'000)->UseRealTime();
 
 /// Insert and settle durably, claim and start lazily, as the scheduler does.
-void live(bench& b, std::vector<ax::new_task> const& tasks) {
+void live(bench_store& b, std::vector<ax::new_task> const& tasks) {
     std::vector<ax::claim_request> requests;
     for (auto const& each : b.insert(tasks, ax::commit::durable)) requests.push_back({each.id, false});
     ax::claim_answer answer;
@@ -100,7 +80,7 @@ void live(bench& b, std::vector<ax::new_task> const& tasks) {
 }
 
 void whole_life(benchmark::State& state) {
-    bench b(static_cast<std::size_t>(state.range(1)));
+    bench_store b(static_cast<std::size_t>(state.range(1)));
     auto const tasks = b.make(static_cast<std::size_t>(state.range(0)));
     for (auto _ : state) live(b, tasks);
     state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -114,7 +94,7 @@ void give_keys(std::vector<ax::new_task>& tasks, std::mt19937_64& random) {
 
 /// 1,000 tasks with keys in one commit, on top of 200,000; by processor time. Beside it the same without keys.
 void insert_keyed(benchmark::State& state) {
-    bench b(0);
+    bench_store b(0);
     std::mt19937_64 random(1);
     auto tasks = b.make(1'000);
     bool const with_keys = state.range(0) != 0;
@@ -136,7 +116,7 @@ BENCHMARK(insert_keyed)->Arg(0)->Arg(1)->Iterations(200);
 
 /// The whole life of tasks whose key is held while they are kept (0), or until they end (1); by processor time.
 void keyed_life(benchmark::State& state) {
-    bench b(200'000);
+    bench_store b(200'000);
     std::mt19937_64 random(1);
     auto tasks = b.make(500);
     for (auto& task : tasks) task.key_scope = static_cast<ax::key_scoping>(state.range(0));
@@ -152,7 +132,7 @@ BENCHMARK(keyed_life)->Arg(0)->Arg(1)->Iterations(200);
 
 /// Each of 1,000 tasks meets a holder that waits: kept, replaced, put off.
 void meet_holder(benchmark::State& state) {
-    bench b(0);
+    bench_store b(0);
     std::mt19937_64 random(1);
     auto tasks = b.make(1'000);
     give_keys(tasks, random);
@@ -165,7 +145,7 @@ BENCHMARK(meet_holder)->Arg(0)->Arg(2)->Arg(3);
 
 /// The baseline.
 void whole_life_obvious_table(benchmark::State& state) {
-    workplace place;
+    bench::workplace place;
     ax::detail::sqlite_connection db{place.file()};
     db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; "
                "PRAGMA wal_autocheckpoint = 20000;"
@@ -212,7 +192,7 @@ void whole_life_obvious_table(benchmark::State& state) {
 BENCHMARK(whole_life_obvious_table)->ArgsProduct({{1, 100, 500}, {0, 1'000'000}})->UseRealTime();
 
 void upcoming(benchmark::State& state) {
-    bench b(100'000);
+    bench_store b(100'000);
     ax::alarm after{{}, ax::make_lane(b.type, ax::priority_class::normal), {}};
     for (auto _ : state) {
         auto const page = b.store.upcoming(after, ax::latest_time, 1'000);
@@ -225,7 +205,7 @@ BENCHMARK(upcoming);
 
 /// One batch of the clean-up: how long a claim may have to wait for it.
 void prune(benchmark::State& state) {
-    bench b(0);
+    bench_store b(0);
     auto const tasks = b.make(1'000);
     for (int i = 0; i != 40; ++i) {
         auto const answers = b.insert(tasks, ax::commit::lazy);
@@ -249,7 +229,7 @@ BENCHMARK(prune)->Iterations(190)->UseRealTime();
 
 /// What stays and is only passed over.
 void prune_nothing(benchmark::State& state) {
-    bench b(0);
+    bench_store b(0);
     auto const tasks = b.make(1'000);
     for (int i = 0; i != 40; ++i) {
         auto const answers = b.insert(tasks, ax::commit::lazy);
@@ -271,14 +251,14 @@ BENCHMARK(prune_nothing)->UseRealTime();
 
 /// Counts of a million tasks.
 void counts(benchmark::State& state) {
-    bench b(static_cast<std::size_t>(state.range(0)));
+    bench_store b(static_cast<std::size_t>(state.range(0)));
     for (auto _ : state) benchmark::DoNotOptimize(b.store.counts().data());
 }
 BENCHMARK(counts)->Arg(10'000)->Arg(1'000'000);
 
 /// The search for impossible states.
 void verify(benchmark::State& state) {
-    bench b(100'000);
+    bench_store b(100'000);
     for (auto _ : state) benchmark::DoNotOptimize(b.store.verify().data());
     state.SetItemsProcessed(state.iterations() * 100'000);
 }

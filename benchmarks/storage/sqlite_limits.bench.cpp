@@ -3,11 +3,12 @@
 // function, in the same run, is the baseline of the others; plain tasks, which wait for nothing, are that of all.
 #include "ax/storage/sqlite.hpp"
 
+#include "workplace.hpp"
+
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -19,19 +20,10 @@ constexpr ax::time_point t0{ax::duration{1'767'225'600'000}};
 class line {
   public:
     line() {
-        auto const* const chosen = std::getenv("AX_BENCH_DIR");
-        auto const root = chosen == nullptr ? std::filesystem::temp_directory_path() : std::filesystem::path{chosen};
-        path_ = (root / "ax-bench-limits-XXXXXX").string();
-        if (::mkdtemp(path_.data()) == nullptr) std::abort();
-        store_.emplace(path_ + "/store.db");
+        store_.emplace(place_.file());
         store_->transact(ax::commit::lazy, [&](writer& w) { task_.type = w.type("probe"); });
         task_.payload = std::string(60, 'x');
         task_.run_at = t0;
-    }
-    ~line() {
-        store_.reset();
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
     }
 
     void limit(std::string const& tag) {
@@ -85,7 +77,7 @@ class line {
             held_.push_back({task.id, task.fence});
     }
 
-    std::string path_;
+    bench::workplace place_;
     std::optional<ax::sqlite_storage> store_;
     ax::new_task task_;
     std::vector<holder> held_;

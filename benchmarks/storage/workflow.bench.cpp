@@ -3,13 +3,14 @@
 // through its life in commits of at most 256. Plain tasks go the same way and are the baseline.
 #include "ax/storage/sqlite.hpp"
 
+#include "workplace.hpp"
+
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,24 +26,13 @@ enum class shape { plain, chain, fan, layers };
 class bench_store {
   public:
     bench_store() {
-        auto const* const chosen = std::getenv("AX_BENCH_DIR");
-        auto const root = chosen == nullptr ? std::filesystem::temp_directory_path() : std::filesystem::path{chosen};
-        path_ = (root / "ax-bench-workflow-XXXXXX").string();
-        if (::mkdtemp(path_.data()) == nullptr) std::abort();
-        store_.emplace(path_ + "/store.db");
+        store_.emplace(place_.file());
         store_->transact(ax::commit::lazy, [&](writer& w) {
             task_.type = w.type("probe");
             head_.type = w.type("ax:workflow");
         });
         task_.payload = std::string(60, 'x');
         task_.run_at = head_.run_at = t0;
-    }
-    bench_store(bench_store const&) = delete;
-    bench_store& operator=(bench_store const&) = delete;
-    ~bench_store() {
-        store_.reset();
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
     }
 
     void make(shape form, std::size_t size) {
@@ -106,7 +96,7 @@ class bench_store {
     }
 
   private:
-    std::string path_;
+    bench::workplace place_;
     std::optional<ax::sqlite_storage> store_;
     ax::new_task task_;
     ax::new_task head_;

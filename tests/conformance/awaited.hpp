@@ -244,6 +244,13 @@ void wait_circles() {
         w.head = first;
         CHECK(w.end() == task_state::succeeded);
     }
+    SECTION("a workflow of more than 10,000 tasks is not looked through") {
+        auto const size = GENERATE(std::size_t{9'900}, std::size_t{10'001});
+        std::vector<ax::new_member> crowd{w.wait("for b", on("b"))};
+        while (crowd.size() != size) crowd.push_back(w.node(std::to_string(crowd.size())));
+        w.put(named("a", std::move(crowd)));
+        CHECK(refusal_of(named("b", {w.wait("for a", on("a"))})).empty() == (size > 10'000));
+    }
     SECTION("the last one of three, through tasks that hang on waits") {
         w.put(named("a", {w.wait("for b", on("b", "late")), w.node("end", {0})}));
         w.put(named("b", {w.wait("for c", on("c")), w.node("late", {0}), w.node("free")}));

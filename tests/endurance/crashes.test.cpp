@@ -7,20 +7,18 @@
 #include "ax/testing/manual_clock.hpp"
 
 #include "endurance/support.hpp"
+#include "storage/sqlite_fixture.hpp"
 #include "support/catch.hpp"
 #include "support/paths.hpp"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -63,25 +61,6 @@ class mortal_storage : public ax::sqlite_storage {
     }
 };
 
-class temporary_folder {
-  public:
-    temporary_folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "ax-endurance-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder for the test");
-        path_ = name;
-    }
-    temporary_folder(temporary_folder const&) = delete;
-    temporary_folder& operator=(temporary_folder const&) = delete;
-    ~temporary_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    std::string operator/(char const* name) const { return path_ + '/' + name; }
-
-  private:
-    std::string path_;
-};
-
 /// One life of the process: from where the one before it died to `end`, if it comes so far.
 void live(std::string const& path, std::vector<planned> const& all, ax::time_point end) {
     ax::testing::manual_clock clock{ax::time_point{ax::duration{shared->now.load()}}};
@@ -115,8 +94,8 @@ TEST_CASE("a month of a crontab on SQLite, with a crash between any two steps: e
           "[endurance][schedules]") {
     constexpr ax::time_point start{1'774'137'600'000ms}; // 2026-03-22 00:00 UTC, a week before the clocks change
     auto const end = start + (sanitized ? 24h * 8 : 24h * 31);
-    temporary_folder const folder;
-    auto const path = folder / "tasks.db";
+    temporary_directory const folder;
+    auto const path = folder.file("tasks.db");
     auto const all = schedules_of(test::data_file("crontabs/01-user-plain.crontab"), "Europe/Berlin");
     REQUIRE(all.size() == 15);
 

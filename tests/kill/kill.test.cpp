@@ -2,12 +2,12 @@
 // The promise of the whole house: the process may be killed at any instruction.
 #include <ax/ax.hpp>
 
+#include "storage/sqlite_fixture.hpp"
 #include "support/catch.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +15,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -31,25 +30,6 @@ using namespace std::chrono_literals;
 namespace {
 
 using steady = std::chrono::steady_clock;
-
-class temporary_folder {
-  public:
-    temporary_folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "ax-kill-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder for the test");
-        path_ = name;
-    }
-    temporary_folder(temporary_folder const&) = delete;
-    temporary_folder& operator=(temporary_folder const&) = delete;
-    ~temporary_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    std::string operator/(char const* name) const { return path_ + '/' + name; }
-
-  private:
-    std::string path_;
-};
 
 /// A running ax_kill_child and the lines that it says.
 class child {
@@ -284,9 +264,9 @@ void judge(testimony& heard, std::string const& store_path, std::string const& l
 } // namespace
 
 TEST_CASE("A kill at any instant loses no acknowledged task and repeats no reported success", "[kill][threads]") {
-    temporary_folder const folder;
-    auto const store_path = folder / "store.db";
-    auto const ledger_path = folder / "ledger";
+    temporary_directory const folder;
+    auto const store_path = folder.file("store.db");
+    auto const ledger_path = folder.file("ledger");
     constexpr std::uint64_t seed = 20261130;
     CAPTURE(seed);
     std::mt19937_64 random{seed};
@@ -310,9 +290,9 @@ TEST_CASE("A kill at any instant loses no acknowledged task and repeats no repor
 }
 
 TEST_CASE("A kill at any point of a commit loses nothing, and effects are there once", "[kill][threads]") {
-    temporary_folder const folder;
-    auto const store_path = folder / "store.db";
-    auto const ledger_path = folder / "ledger";
+    temporary_directory const folder;
+    auto const store_path = folder.file("store.db");
+    auto const ledger_path = folder.file("ledger");
     constexpr std::uint64_t seed = 20261201;
     CAPTURE(seed);
     std::mt19937_64 random{seed};
@@ -349,9 +329,9 @@ TEST_CASE("A kill at any point of a commit loses nothing, and effects are there 
 }
 
 TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kill][threads]") {
-    temporary_folder const folder;
-    auto const store_path = folder / "store.db";
-    auto const ledger_path = folder / "ledger";
+    temporary_directory const folder;
+    auto const store_path = folder.file("store.db");
+    auto const ledger_path = folder.file("ledger");
     {
         child victim{{"hold", store_path, ledger_path}};
         REQUIRE(victim.read_lines(2, 60s)); // "recovered 0", "started endless"
@@ -378,9 +358,9 @@ TEST_CASE("A task with on_interrupt hold waits for a person after a kill", "[kil
 }
 
 TEST_CASE("A task that kills its process ends as poison, and its neighbours do not", "[kill][threads]") {
-    temporary_folder const folder;
-    auto const store_path = folder / "store.db";
-    auto const ledger_path = folder / "ledger";
+    temporary_directory const folder;
+    auto const store_path = folder.file("store.db");
+    auto const ledger_path = folder.file("ledger");
     std::size_t deaths = 0;
     for (;;) {
         child one{{"guilty", store_path, ledger_path}};
@@ -401,9 +381,9 @@ TEST_CASE("A task that kills its process ends as poison, and its neighbours do n
 }
 
 TEST_CASE("Deaths soon after the start are held against no task", "[kill][threads]") {
-    temporary_folder const folder;
-    auto const store_path = folder / "store.db";
-    auto const ledger_path = folder / "ledger";
+    temporary_directory const folder;
+    auto const store_path = folder.file("store.db");
+    auto const ledger_path = folder.file("ledger");
     for (int death = 0; death != 8; ++death) {
         child one{{"stuck", store_path, ledger_path}};
         // In the first two, tasks are cut off among others. From then on they are suspects, and in so short a life no
