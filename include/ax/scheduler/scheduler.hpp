@@ -10,6 +10,7 @@
 #include "ax/scheduler/detail/engine_definitions.hpp"
 #include "ax/scheduler/detail/engine_explain.hpp"
 #include "ax/scheduler/detail/engine_limits.hpp"
+#include "ax/scheduler/detail/engine_offers.hpp"
 #include "ax/scheduler/detail/engine_periods.hpp"
 #include "ax/scheduler/detail/engine_pump.hpp"
 #include "ax/scheduler/detail/engine_requests.hpp"

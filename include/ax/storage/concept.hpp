@@ -11,6 +11,8 @@
 #include "ax/storage/graph.hpp"
 #include "ax/task/record.hpp"
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +94,30 @@ struct claim_answer {
     std::vector<task_record> claimed; ///< in the order asked; fence and attempts as the claim wrote them
     std::vector<task_id> suspects;    ///< claimable, but the terms left no room for a suspect
     alarms due;                       ///< who waits for a limit and is worth another claim, or the next one is
+};
+
+/// A task type of which tasks may be claimed at once.
+struct offered_type {
+    type_number type{};
+    bool hold_on_interrupt = false; ///< as in a claim_request
+};
+
+/// Leave to claim at once what a transaction makes due: such a task is stored as claimed, without having been stored as
+/// ready before, which saves its storage a write. See eager_writer.
+struct claim_offer {
+    node_id node{};
+    time_point until{};                               ///< only what is due by then
+    std::span<offered_type const> types;              ///< by number; of no others
+    std::array<std::size_t, priority_classes> room{}; ///< how many more of each class
+    std::vector<task_record> claimed;                 ///< what was claimed; no alarm names it
+
+    /// What the offer says of the type of a task that is due at `run_at`; null where it does not take one.
+    offered_type const* takes(lane_id lane, time_point run_at) const noexcept {
+        if (run_at > until || room[static_cast<std::size_t>(class_of(lane))] == 0) return nullptr;
+        auto const at = std::lower_bound(types.begin(), types.end(), type_of(lane),
+                                         [](offered_type const& a, type_number b) { return a.type < b; });
+        return at != types.end() && at->type == type_of(lane) ? &*at : nullptr;
+    }
 };
 
 /// An attempt has started.
@@ -515,6 +541,15 @@ concept storage_writer = requires(W& w, std::string_view name, std::span<new_tas
     { w.fill(some, t) } -> std::same_as<backfill_answer>;
     { w.drop_backfill(which) } -> std::same_as<bool>;
     { w.end_waits(name, yes, t, due) } -> std::same_as<void>;
+};
+
+/// A writer that may claim at once what its verbs make due. After offer() the verbs of this transaction put what they
+/// take into `claimed`, as claim() would have done a moment later, and take it off `room`. They may leave any task to
+/// claim(); they take none that waits for anything but its time, none of a limited type or with a limited tag, and no
+/// suspect. `leave` must live as long as the transaction.
+template <class W>
+concept eager_writer = storage_writer<W> && requires(W& w, claim_offer& leave) {
+    { w.offer(leave) } -> std::same_as<void>;
 };
 
 namespace detail {

@@ -102,6 +102,8 @@ class alarm_window {
     /// The horizon of the latest turn(): an earlier one finds nothing.
     time_point position() const { return wheel_.position(); }
 
+    bool any_due(priority_class c) const { return due_.size(c) != 0; }
+
     bool any_due(std::array<bool, priority_classes> const& classes) const {
         for (std::size_t i = 0; i != priority_classes; ++i)
             if (classes[i] && due_.size(static_cast<priority_class>(i)) != 0) return true;

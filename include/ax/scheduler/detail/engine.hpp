@@ -119,6 +119,8 @@ class engine : public guest_desk {
     using start_mark = later<ax::start_mark>;
     using claim_request = later<ax::claim_request>;
     using claim_answer = later<ax::claim_answer>;
+    using claim_offer = later<ax::claim_offer>;
+    using offered_type = later<ax::offered_type>;
     using reclaim_answer = later<ax::reclaim_answer>;
     using schedule_record = later<ax::schedule_record>;
     using schedule_step = later<ax::schedule_step>;
@@ -533,7 +535,7 @@ class engine : public guest_desk {
     /// Waits, at most for `limit`, until every outcome is stored.
     bool wait_settled(duration limit) {
         std::unique_lock lock{mutex_};
-        return settled_.wait_for(lock, bounded(limit), [&] { return outbox_.open() == 0; });
+        return settled_.wait_for(lock, bounded(limit), [&] { return outbox_.open() == 0 && offers_ == 0; });
     }
 
     // ---------------------------------------------------------------- for the driver
@@ -553,10 +555,10 @@ class engine : public guest_desk {
         times_.release();
     }
 
-    /// True while outcomes wait for the storage that it may still take.
+    /// True while outcomes wait for the storage that it may still take, or may come from a claim under way.
     bool unsettled() const {
         std::lock_guard const guard{mutex_};
-        return outbox_.open() != 0;
+        return outbox_.open() != 0 || offers_ != 0;
     }
 
     bool pump_has_work() const {
@@ -588,6 +590,54 @@ class engine : public guest_desk {
     static constexpr std::size_t expire_size = 256; ///< deadlines handled in one commit
     static constexpr std::size_t waiting_size = 64; ///< limits looked at in one read
 
+    /// Leave for one transaction of this thread's to claim at once what it makes due, within the room that there is in
+    /// flight. What waits in memory for a claim goes first: there is no leave for its class. Only where a thread of
+    /// ours drives; a host that polls says itself when tasks run.
+    ///
+    /// Between the commit and take() nobody here knows what was claimed, which is why open offers are counted: who
+    /// looks for a task that is in flight and not in memory waits for them.
+    class at_once {
+        static constexpr bool supported = eager_writer<writer>;
+
+      public:
+        explicit at_once(engine& owner) noexcept : owner_(owner) {}
+        at_once(at_once const&) = delete;
+        at_once& operator=(at_once const&) = delete;
+        ~at_once() {
+            {
+                std::lock_guard const guard{owner_.mutex_};
+                close();
+            }
+            owner_.settled_.notify_all();
+        }
+
+        /// Under the engine's mutex.
+        /// @param wanted  How many of each class are made due, at most.
+        void open(std::array<std::size_t, priority_classes> const& wanted);
+
+        /// To be called first in the transaction, each time that it is run.
+        void give(writer& w) {
+            if constexpr (supported) {
+                if (!open_) return;
+                offer_.claimed.clear();
+                offer_.room = room_;
+                w.offer(offer_);
+            }
+        }
+
+        /// What was claimed is in flight from now on. Under the engine's mutex, after the commit.
+        void take(std::vector<pending_event>& events, std::vector<attempt_ptr>& entered);
+
+      private:
+        void close();
+
+        engine& owner_;
+        bool open_ = false;
+        std::array<std::size_t, priority_classes> room_{};
+        std::shared_ptr<std::vector<offered_type> const> types_; ///< which offer_ looks at
+        claim_offer offer_;
+    };
+
     /// What one pump() carries to the storage and brings back.
     struct batch {
         std::vector<finished_attempt> ended; ///< those that are stored already come last
@@ -604,6 +654,7 @@ class engine : public guest_desk {
         claim_answer claims;
         std::vector<schedule_answer> stepped;
         expiry expired;
+        std::optional<at_once> leave;
         std::vector<attempt_ptr> entered; ///< claimed, and not let to their handlers yet
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }
@@ -689,6 +740,9 @@ class engine : public guest_desk {
         auto const found = handlers_.find(type_of(lane));
         return found == handlers_.end() ? nullptr : found->second.get();
     }
+
+    /// The types of which something may be claimed at once. Under the mutex.
+    std::shared_ptr<std::vector<offered_type> const> offered_types();
 
     static pending_event& note(std::vector<pending_event>& events, event_kind kind, attempt_ptr about, time_point at) {
         events.push_back({kind, std::move(about), at, std::nullopt, {}, {}, {}});
@@ -850,6 +904,7 @@ class engine : public guest_desk {
     /// settle.
     std::vector<attempt_ptr> set_paused(handler_type& which, bool yes) {
         which.paused = yes;
+        offered_types_.reset();
         for (auto& lane : which.lanes) window_.set_runnable(lane, !yes);
         must_load_ = must_look_ = true;
         nudge_pump_ = true;
@@ -994,7 +1049,7 @@ class engine : public guest_desk {
 
     bool pump_has_work(time_point now) const {
         return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
-               (must_relearn_ && recovered_) || (backfills_.wants_look() && !stopping_) ||
+               (must_relearn_ && recovered_ && offers_ == 0) || (backfills_.wants_look() && !stopping_) ||
                (next_deadline_ && *next_deadline_ <= now) ||
                (!stopping_ && (must_look_ || window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
@@ -1012,6 +1067,9 @@ class engine : public guest_desk {
     void read_back(batch& b);
 
     void exchange(batch& b);
+
+    /// What the ends of tasks of a workflow let go may be claimed in the same commit. Under the mutex.
+    void offer_to_children(batch& b);
 
     /// Looks up what else such a commit may have done: claims that it made are given back, and schedules stand as the
     /// store has them. Returns whether there was a claim.
@@ -1203,6 +1261,8 @@ class engine : public guest_desk {
     guest_submits<guest_task> guests_;
     std::size_t inside_ = 0;     ///< threads in run()
     std::size_t submitting_ = 0; ///< tasks in submits under way
+    std::size_t offers_ = 0;     ///< transactions under way that may claim
+    std::shared_ptr<std::vector<offered_type> const> offered_types_; ///< of handlers that may run; null: to be found
     bool stopping_ = false;
     bool recovered_ = false;
     bool threaded_ = false;

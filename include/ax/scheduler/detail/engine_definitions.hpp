@@ -114,6 +114,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::declare_all(Definitions wanted
             document.apply(by->name, how);
             by->how = std::make_shared<later<handler_options> const>(std::move(how));
         }
+        offered_types_.reset();
         any_priority_.store(document.any_priority(), std::memory_order_relaxed);
         declared_ = std::move(document);
         arm(due);

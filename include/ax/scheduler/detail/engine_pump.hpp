@@ -139,7 +139,7 @@ template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::relearn() {
     {
         std::lock_guard const guard{mutex_};
-        if (!recovered_ || !std::exchange(must_relearn_, false)) return false;
+        if (!recovered_ || offers_ != 0 || !std::exchange(must_relearn_, false)) return false;
     }
     bool found = false;
     try {
@@ -209,10 +209,12 @@ void engine<Storage, Clock, Attempt, Recurrence>::exchange(batch& b) {
                                 type_of(task.lane->lane)});
         for (auto const& mine : b.noted) starts.push_back({mine->record.id, mine->record.fence, mine->started});
         terms.suspects = suspects_.open(times_.steady()) ? 1 : 0;
+        offer_to_children(b);
     }
     bool const answers = !ends.empty() || !b.steps.empty() || b.sweep; // a claim alone need not survive a power cut
     store_.transact(answers ? how_durable() : commit::lazy, [&](writer& w) {
         auto const now = times_.reached();
+        if (b.leave) b.leave->give(w);
         if (!ends.empty()) b.settled = w.settle(ends, now);
         if (!clock.empty()) w.note("clock", clock);
         if (!starts.empty()) w.start(starts, now);
@@ -228,6 +230,19 @@ void engine<Storage, Clock, Attempt, Recurrence>::exchange(batch& b) {
     if (clock.empty()) return;
     std::lock_guard const guard{mutex_};
     clock_kept_at_ = times_.steady();
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::offer_to_children(batch& b) {
+    auto const has_children = [](finished_attempt const& one) { return one.what->record.in_workflow; };
+    if (stopping_ || std::none_of(b.ended.begin(), b.ended.end(), has_children)) return;
+    std::array<std::size_t, priority_classes> room{};
+    for (std::size_t i = 0; i != priority_classes; ++i) room[i] = flight_.room(static_cast<priority_class>(i));
+    for (auto const& task : b.drawn) {
+        auto& left = room[static_cast<std::size_t>(class_of(task.lane->lane))];
+        left -= left != 0 ? 1 : 0;
+    }
+    b.leave.emplace(*this).open(room);
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
@@ -317,6 +332,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply_claims(batch& b, time_po
     }
     b.drawn.clear();
     arm(b.claims.due);
+    if (b.leave) b.leave->take(events, b.entered);
     try_next_suspect(); // the lonely one may have ended in the same commit, or was not claimable any more
 }
 
@@ -387,7 +403,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::stop_asked(std::vector<task_id
         std::lock_guard const guard{mutex_};
         for (auto const id : asked) {
             auto const mine = flight_.find(id);
-            if (!mine && flight_.contains(id)) held_back_.push_back(id); // its claim is on the way
+            if (!mine && (offers_ != 0 || flight_.contains(id))) held_back_.push_back(id); // its claim may be on the way
             if (!mine) continue;
             if (flight_.revoke(*mine))
                 give_back(mine); // which cancels it, as it is marked

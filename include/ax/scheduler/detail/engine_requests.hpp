@@ -6,6 +6,7 @@
 #include "ax/scheduler/detail/engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -97,6 +98,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::add_handler(std::string_view n
             window_.set_runnable(lane, !paused);
             lanes_.push_back(&lane);
         }
+        offered_types_.reset();
         must_load_ = must_look_ = true;
         arm(due);
         nudge_pump_ = true;
@@ -157,16 +159,33 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit(std::vector<submission>
     }
     std::vector<insertion> answer;
     alarms due;
+    batch b;
+    {
+        std::lock_guard const guard{mutex_};
+        auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
+        std::array<std::size_t, priority_classes> at_hand{};
+        for (auto const& task : tasks)
+            if (!task.run_at || *task.run_at <= horizon) ++at_hand[static_cast<std::size_t>(task.priority)];
+        b.leave.emplace(*this).open(at_hand);
+    }
     transact([&](writer& w) {
         due.clear();
+        b.leave->give(w);
         answer = w.insert(tasks, times_.reached(), due);
     });
+    std::vector<pending_event> events;
     {
         std::lock_guard const guard{mutex_};
         for (auto const& task : tasks) plan_deadline(task.deadline);
         for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
+        b.leave->take(events, b.entered);
     }
     take_alarms(due);
+    if (b.entered.empty()) return answer;
+    send(events);
+    admit(b);
+    flush();
+    dispatch();
     return answer;
 }
 
@@ -332,7 +351,8 @@ auto engine<Storage, Clock, Attempt, Recurrence>::take_back(task_id id) -> taken
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::claimed_meanwhile(task_id id, change const& made) const {
     if (made.outcome != change_outcome::wrong_state || !is_active(made.state)) return false;
-    std::lock_guard const guard{mutex_};
+    std::unique_lock lock{mutex_};
+    settled_.wait(lock, [&] { return offers_ == 0 || flight_.contains(id); });
     return flight_.contains(id);
 }
 

@@ -143,7 +143,7 @@ template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::find_lost(std::vector<finding>& all, bool repair) {
     auto const missing = [&](task_id id) {
         std::lock_guard const guard{mutex_};
-        return recovered_ && !flight_.contains(id);
+        return recovered_ && offers_ == 0 && !flight_.contains(id);
     };
     for (auto const state : {task_state::dispatched, task_state::running}) {
         task_filter page;

@@ -80,6 +80,10 @@ class flight {
         return held < most ? most - held : 0;
     }
 
+    /// Keeps room for claims of which it is not known yet what they are of.
+    void hold_room(priority_class c, std::size_t count) { claimed_[static_cast<std::size_t>(c)] += count; }
+    void free_room(priority_class c, std::size_t count) { claimed_[static_cast<std::size_t>(c)] -= count; }
+
     /// Announces a claim. False where the task is here already.
     bool reserve(task_id id) { return tasks_.try_emplace(id, nullptr).second; }
 

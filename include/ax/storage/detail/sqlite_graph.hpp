@@ -172,9 +172,11 @@ class sqlite_graph {
 
     void promote(graph_node const& one, bool paused, time_point now, alarms& due) {
         auto const gate = (one.routed ? gate_blocked : 0) | (paused ? gate_paused : 0);
-        sqlite_run(sql_, sqlite_sql::promote_child, {one.id, gate, now}).finish();
+        bool const claimed = !paused && writer_.claim_promoted(one, now);
+        if (!claimed) sqlite_run(sql_, sqlite_sql::promote_child, {one.id, gate, now}).finish();
         writer_.session_.counts().move(one.lane, task_state::created, task_state::ready);
         writer_.graph_.changed(one.id, task_state::created, task_state::ready);
+        if (claimed) return;
         if (one.routed) {
             if (auto* const task = writer_.load(one.id)) writer_.rearm(*task, due);
         } else if (!paused) {

@@ -77,6 +77,15 @@ class sqlite_limits {
         return true;
     }
 
+    /// Whether a task of this type, with these tags, has to pass a limit.
+    template <class Tags>
+    bool concern(type_number type, Tags const& tags) {
+        load();
+        collect_needs(type);
+        for (auto const& tag : tags) collect_tag(tag);
+        return !wanted_.empty();
+    }
+
     /// The attempt in flight, which holds something, has ended.
     /// @param not_begun  It gives its tokens back.
     void release(task_id id, bool not_begun) {

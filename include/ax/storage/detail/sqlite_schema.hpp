@@ -366,6 +366,7 @@ enum class sqlite_sql : std::size_t {
     pause_type,
     types,
     insert_task,
+    insert_claimed,
     task,
     task_by_key,
     key_holder,
@@ -373,6 +374,7 @@ enum class sqlite_sql : std::size_t {
     task_state,
     task_row,
     claim_task,
+    claim_promoted,
     start_task,
     succeed_task,
     succeed_plainly,
@@ -605,6 +607,10 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::insert_task,
      "INSERT INTO ax_task (" AX_SQLITE_TASK_COLUMNS ") VALUES (?1, ?2, ?15, ?3, ?4, ?5, ?5, 1, 0, 0, 0, 0, 0, 0, 0, 0, "
      "?6, ?6, NULL, NULL, NULL, ?7, ?8, ?9, ?10, ?11, ?12, NULL, NULL, ?13, NULL, ?14, NULL) ON CONFLICT DO NOTHING"},
+    {sqlite_sql::insert_claimed,
+     "INSERT INTO ax_task (id, lane, state, gate, flags, run_at, order_at, version, fence, node, attempts, failures, "
+     "interruptions, snoozes, unclean_ends, lonely_deaths, created, changed, deadline, scheduled_at, retry, tags, "
+     "payload) VALUES (?1, ?2, 2, 0, ?3, ?4, ?4, 2, 2, ?5, 1, 0, 0, 0, 0, 0, ?6, ?6, ?7, ?8, ?9, ?10, ?11)"},
     {sqlite_sql::task, "SELECT " AX_SQLITE_TASK_COLUMNS " FROM ax_task WHERE id = ?1"},
     {sqlite_sql::task_by_key, "SELECT " AX_SQLITE_TASK_COLUMNS " FROM ax_task WHERE key = ?1"},
     {sqlite_sql::key_holder, "SELECT id, state, lane, created, flags FROM ax_task WHERE key = ?1"},
@@ -618,6 +624,9 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::claim_task,
      "UPDATE ax_task SET state = 2, version = ?2, fence = ?2, node = ?3, attempts = ?4, changed = ?5, "
      "flags = (flags & 1408) | ?6 WHERE id = ?1"},
+    {sqlite_sql::claim_promoted,
+     "UPDATE ax_task SET state = 2, gate = 0, run_at = ?7, order_at = ?7, version = ?2, fence = ?2, node = ?3, "
+     "attempts = ?4, changed = ?5, flags = (flags & 1408) | ?6 WHERE id = ?1"},
     {sqlite_sql::start_task,
      "UPDATE ax_task SET state = 3, version = version + 1, started = ?3, first_started = coalesce(first_started, ?3), "
      "changed = ?3 WHERE id = ?1 AND fence = ?2 AND state = 2"},

@@ -187,6 +187,7 @@ class sqlite_writer {
     using insertion = dependent<ax::insertion, Connection>;
     using claim_request = dependent<ax::claim_request, Connection>;
     using claim_answer = dependent<ax::claim_answer, Connection>;
+    using claim_offer = dependent<ax::claim_offer, Connection>;
     using start_mark = dependent<ax::start_mark, Connection>;
     using attempt_end = dependent<ax::attempt_end, Connection>;
     using settlement = dependent<ax::settlement, Connection>;
@@ -272,6 +273,8 @@ class sqlite_writer {
         return answer;
     }
 
+    void offer(claim_offer& leave) noexcept { offer_ = &leave; }
+
     claim_answer claim(std::span<claim_request const> requests, claim_terms const& terms) {
         check_open();
         claim_answer answer;
@@ -292,22 +295,14 @@ class sqlite_writer {
                 if (!limits_.admit(*task, lane, terms, holds)) continue;
                 if (suspect) --room;
                 session_.counts().move(lane, task->state, task_state::dispatched);
-                session_.lanes().put({task->id, lane, task->in_workflow});
-                task->state = task_state::dispatched;
-                task->changed = terms.now;
-                task->fence = fence_token{++task->version};
-                task->node = terms.node;
                 task->hold_on_interrupt = request.hold_on_interrupt;
                 task->lonely = suspect;
-                ++task->attempts;
-                auto const flags =
-                    (task->hold_on_interrupt ? flag_hold_on_interrupt : 0) | (suspect ? flag_lonely : 0) |
-                    (task->route_order == route_ordering::relaxed ? flag_relaxed : 0) |
-                    (task->key_scope == key_scoping::active ? flag_key_active : 0) | (holds ? flag_holds : 0);
+                become_claimed(*task, lane, terms.node, terms.now);
                 auto const line = line_of(*task);
                 task->waits_for = {};
                 sqlite_run(sql_, line == line_number{} ? sqlite_sql::claim_task : sqlite_sql::claim_parked,
-                           {task->id, task->version, task->node, task->attempts, task->changed, flags})
+                           {task->id, task->version, task->node, task->attempts, task->changed,
+                            flags_of_claim(*task) | (holds ? flag_holds : 0)})
                     .finish();
                 limits_.left(line);
                 answer.claimed.push_back(*std::move(task));
@@ -774,6 +769,9 @@ class sqlite_writer {
                          std::int64_t more_flags = 0) {
         auto const lane = make_lane(task.type, task.priority);
         auto const run_at = task.run_at ? *task.run_at : saturating_add(now, task.delay);
+        if (state == task_state::ready && more_flags == 0)
+            if (auto const id = insert_claimed(task, lane, run_at, now))
+                return {*id, submit_outcome::inserted, task_state::dispatched};
         if (auto const recent = throttled(task, now)) return *recent;
         auto id = insert_row(task, lane, run_at, now, state, more_flags);
         if (!id) {
@@ -906,6 +904,90 @@ class sqlite_writer {
         }
         rearm(*held, due);
         return insertion{held->id, submit_outcome::replaced, held->state};
+    }
+
+    // ---- claiming at once ------------------------------------------------------------------------------------------
+
+    /// A new task is stored as claimed, where it is offered and nothing but its time could keep it waiting.
+    std::optional<task_id> insert_claimed(new_task const& task, lane_id lane, time_point run_at, time_point now) {
+        auto const* const kind = offer_ == nullptr ? nullptr : offer_->takes(lane, run_at);
+        if (kind == nullptr || !task.key.empty() || !task.route_key.empty() || !task.schedule.empty() ||
+            (task.deadline && *task.deadline <= now) || limits_.concern(task.type, task.tags))
+            return std::nullopt;
+        auto const* const name = session_.names().find(sql_, task.type);
+        if (name == nullptr) return std::nullopt;
+        task_record made;
+        made.id = session_.next_id();
+        made.type = *name;
+        made.priority = task.priority;
+        made.run_at = made.order_at = run_at;
+        made.version = 1;
+        made.created = now;
+        made.deadline = task.deadline;
+        made.scheduled_at = task.scheduled_at;
+        made.route_order = task.route_order;
+        made.key_scope = task.key_scope;
+        made.retry = task.retry;
+        made.tags = task.tags;
+        made.payload = task.payload;
+        made.hold_on_interrupt = kind->hold_on_interrupt;
+        become_claimed(made, lane, offer_->node, now);
+        auto const tags = join_tags(made.tags);
+        sqlite_run(sql_, sqlite_sql::insert_claimed,
+                   {made.id, lane, flags_of_claim(made), run_at, made.node, now, made.deadline, made.scheduled_at,
+                    sqlite_text{made.retry}, sqlite_blob{tags}, sqlite_blob{made.payload}})
+            .finish();
+        session_.counts().add(lane, task_state::dispatched, 1);
+        auto const id = made.id;
+        took(std::move(made), lane);
+        return id;
+    }
+
+    /// A task whose parents let it go goes straight from created to claimed, where it is offered and nothing but its
+    /// time could keep it waiting.
+    bool claim_promoted(graph_node const& one, time_point now) {
+        auto const run_at = (std::max)(one.run_at, now);
+        auto const* const kind = offer_ == nullptr || one.routed ? nullptr : offer_->takes(one.lane, run_at);
+        if (kind == nullptr) return false;
+        std::optional<task_record> task;
+        {
+            sqlite_run row(sql_, sqlite_sql::task, {one.id});
+            if (row.next() && row.number(3) == 0) task = read_task(row, sql_, session_.names());
+        }
+        if (!task || task->unclean_ends >= 2 || (task->deadline && *task->deadline <= now) ||
+            limits_.concern(kind->type, task->tags))
+            return false;
+        task->run_at = task->order_at = run_at;
+        task->hold_on_interrupt = kind->hold_on_interrupt;
+        task->lonely = false;
+        ++task->version; // it was ready in between
+        become_claimed(*task, one.lane, offer_->node, now);
+        sqlite_run(sql_, sqlite_sql::claim_promoted,
+                   {task->id, task->version, task->node, task->attempts, task->changed, flags_of_claim(*task), run_at})
+            .finish();
+        took(*std::move(task), one.lane);
+        return true;
+    }
+
+    void took(task_record task, lane_id lane) {
+        --offer_->room[static_cast<std::size_t>(class_of(lane))];
+        offer_->claimed.push_back(std::move(task));
+    }
+
+    /// What every claim makes of a task; its row is still to be written.
+    void become_claimed(task_record& task, lane_id lane, node_id node, time_point now) {
+        session_.lanes().put({task.id, lane, task.in_workflow});
+        task.state = task_state::dispatched;
+        task.changed = now;
+        task.fence = fence_token{++task.version};
+        task.node = node;
+        ++task.attempts;
+    }
+
+    static std::int64_t flags_of_claim(task_record const& task) noexcept {
+        return (task.hold_on_interrupt ? flag_hold_on_interrupt : 0) | (task.lonely ? flag_lonely : 0) |
+               (task.route_order == route_ordering::relaxed ? flag_relaxed : 0) |
+               (task.key_scope == key_scoping::active ? flag_key_active : 0);
     }
 
     // ---- claiming and settling -------------------------------------------------------------------------------------
@@ -1325,6 +1407,7 @@ class sqlite_writer {
 
     sqlite_session<Connection>& session_;
     Connection& sql_;
+    claim_offer* offer_ = nullptr; ///< of the caller's, if any
     sqlite_keys<Connection> keys_;
     sqlite_limits<Connection>& limits_;
     sqlite_periods<Connection> periods_;
