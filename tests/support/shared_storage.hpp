@@ -31,6 +31,7 @@ struct storage_hooks {
     std::function<void()> before_keep_step;
     std::function<void()> before_prune;
     std::function<void(ax::backfill_step const&)> before_fill;
+    bool eager = true; ///< claims at once what it is offered
 };
 
 /// Copies share one store.
@@ -45,8 +46,12 @@ class shared_storage {
         ax::type_number type(std::string_view name) { return to_.type(name); }
         std::vector<ax::insertion> insert(std::span<ax::new_task const> tasks, ax::time_point now, ax::alarms& due) {
             if (hooks_.before_insert) hooks_.before_insert(tasks);
-            return to_.insert(tasks, now, due);
+            auto const before = due.size();
+            auto answer = to_.insert(tasks, now, due);
+            take_offered(due, before, now);
+            return answer;
         }
+        void offer(ax::claim_offer& leave) { offer_ = hooks_.eager ? &leave : nullptr; }
         ax::claim_answer claim(std::span<ax::claim_request const> requests, ax::claim_terms const& terms) {
             if (hooks_.before_claim) hooks_.before_claim(requests);
             return to_.claim(requests, terms);
@@ -57,7 +62,9 @@ class shared_storage {
             for (auto const& end : ends)
                 if (hooks_.before_insert && end.outcome == ax::attempt_outcome::succeeded && !end.follow_ups.empty())
                     hooks_.before_insert(end.follow_ups);
-            return to_.settle(ends, now);
+            auto answer = to_.settle(ends, now);
+            take_offered(answer.due, 0, now);
+            return answer;
         }
         ax::reclaim_answer reclaim(ax::reclaim_terms const& terms) { return to_.reclaim(terms); }
         ax::change cancel(ax::task_id id, ax::time_point now) { return to_.cancel(id, now); }
@@ -121,8 +128,31 @@ class shared_storage {
         }
 
       private:
+        /// As eager_writer says: what was announced from `from` on is claimed where the offer takes it.
+        void take_offered(ax::alarms& due, std::size_t from, ax::time_point now) {
+            if (offer_ == nullptr) return;
+            auto kept = from;
+            for (auto at = from; at != due.size(); ++at) {
+                auto const& a = due[at];
+                auto const* const kind = a.waits ? nullptr : offer_->takes(a.lane, a.run_at);
+                ax::claim_answer made;
+                if (kind != nullptr) {
+                    ax::claim_request const request{a.id, kind->hold_on_interrupt, kind->type};
+                    made = to_.claim({&request, 1}, {offer_->node, now, offer_->until, 0});
+                }
+                if (made.claimed.empty()) {
+                    due[kept++] = a;
+                    continue;
+                }
+                --offer_->room[static_cast<std::size_t>(ax::class_of(a.lane))];
+                offer_->claimed.push_back(std::move(made.claimed.front()));
+            }
+            due.resize(kept);
+        }
+
         ax::memory_storage::writer& to_;
         storage_hooks& hooks_;
+        ax::claim_offer* offer_ = nullptr;
     };
 
     template <class Fn>
@@ -199,6 +229,6 @@ class shared_storage {
     std::shared_ptr<core> core_ = std::make_shared<core>();
 };
 
-static_assert(ax::storage<shared_storage>);
+static_assert(ax::storage<shared_storage> && ax::eager_writer<shared_storage::writer>);
 
 } // namespace test

@@ -89,7 +89,7 @@ struct options {
     std::size_t poison_after = 3; ///< deaths of the process in a lonely run of a task that make it dead
     std::array<std::size_t, priority_classes> weights = {50, 25, 15, 10}; ///< shares of critical, high, normal, low
     std::size_t claimed_ahead = 64;        ///< tasks of one priority class that are claimed and not yet started
-    std::size_t claimed_peak = 32'768;     ///< to which that grows while the workers take as many between two claims
+    std::size_t claimed_peak = 16'384;     ///< to which that grows while the workers take as many between two claims
     std::size_t window_tasks = 1'000'000;  ///< ids held in memory; the window shrinks to this
     std::size_t submit_queue = 100'000;    ///< tasks in submits under way; more wait (or throw, in a handler)
     std::size_t payload_limit = 1U << 20U; ///< bytes of one payload or result

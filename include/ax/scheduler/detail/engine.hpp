@@ -143,8 +143,8 @@ class engine : public guest_desk {
         : store_(std::move(store)), settings_(checked(std::move(chosen))), times_(time),
           self_(node_id{system_random()}), random_(settings_.seed != 0 ? settings_.seed : system_random()),
           window_(times_.reached(), settings_.window, settings_.window_tasks, settings_.weights),
-          flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead,
-                settings_.claimed_peak, settings_.weights),
+          flight_(times_.reached(), times_.steady(), settings_.workers, settings_.claimed_ahead, settings_.claimed_peak,
+                  settings_.weights),
           timetable_(times_.reached()), waiters_(times_.reached()), suspects_(times_.steady()),
           clock_lead_(times_.reached().time_since_epoch() - times_.steady()) {}
 
@@ -889,7 +889,7 @@ class engine : public guest_desk {
     taken_back take_back(task_id id);
 
     /// True where a change failed only because the task was claimed here between two looks at it.
-    bool claimed_meanwhile(task_id id, change const& made) const;
+    bool claimed_meanwhile(task_id id, change const& made);
 
     attempt_end end_of(Attempt const& mine, attempt_outcome how) const {
         attempt_end end;
@@ -1259,9 +1259,9 @@ class engine : public guest_desk {
     suspect_line<due_task> suspects_;
     std::vector<attempt_ptr> to_note_;
     guest_submits<guest_task> guests_;
-    std::size_t inside_ = 0;     ///< threads in run()
-    std::size_t submitting_ = 0; ///< tasks in submits under way
-    std::size_t offers_ = 0;     ///< transactions under way that may claim
+    std::size_t inside_ = 0;                                         ///< threads in run()
+    std::size_t submitting_ = 0;                                     ///< tasks in submits under way
+    std::size_t offers_ = 0;                                         ///< transactions under way that may claim
     std::shared_ptr<std::vector<offered_type> const> offered_types_; ///< of handlers that may run; null: to be found
     bool stopping_ = false;
     bool recovered_ = false;

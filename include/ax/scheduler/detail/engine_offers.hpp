@@ -47,7 +47,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::at_once::take(std::vector<pend
     auto const now = e.times_.reached();
     handler_type* by = nullptr;
     for (auto& record : offer_.claimed) {
-        if (by == nullptr || by->name != record.type) by = e.handlers_.find(e.numbers_.find(record.type)->second)->second.get();
+        if (by == nullptr || by->name != record.type)
+            by = e.handlers_.find(e.numbers_.find(record.type)->second)->second.get();
         auto const mine = e.flight_.enter(std::move(record), *by);
         if (e.stopping_ && e.flight_.revoke(*mine)) {
             e.give_back(mine);
@@ -72,8 +73,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::at_once::close() {
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-auto engine<Storage, Clock, Attempt, Recurrence>::offered_types()
-    -> std::shared_ptr<std::vector<offered_type> const> {
+auto engine<Storage, Clock, Attempt, Recurrence>::offered_types() -> std::shared_ptr<std::vector<offered_type> const> {
     if (!offered_types_) {
         std::vector<offered_type> all;
         for (auto const& [number, by] : handlers_)

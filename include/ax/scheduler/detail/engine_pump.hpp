@@ -403,7 +403,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::stop_asked(std::vector<task_id
         std::lock_guard const guard{mutex_};
         for (auto const id : asked) {
             auto const mine = flight_.find(id);
-            if (!mine && (offers_ != 0 || flight_.contains(id))) held_back_.push_back(id); // its claim may be on the way
+            if (!mine && (offers_ != 0 || flight_.contains(id)))
+                held_back_.push_back(id); // its claim may be on the way
             if (!mine) continue;
             if (flight_.revoke(*mine))
                 give_back(mine); // which cancels it, as it is marked
@@ -482,7 +483,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::fill(typename plan_type::gap c
 
 /// Whether the schedule has been at that instant: its occurrence is there, or was left out.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-bool engine<Storage, Clock, Attempt, Recurrence>::was_met(typename plan_type::gap const& gap, time_point instant) const {
+bool engine<Storage, Clock, Attempt, Recurrence>::was_met(typename plan_type::gap const& gap,
+                                                          time_point instant) const {
     if (gap.last_nominal == instant) return true;
     if (!gap.has_skipped) return false;
     auto const log = store_.skips(gap.name);

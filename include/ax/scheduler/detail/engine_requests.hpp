@@ -181,11 +181,12 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit(std::vector<submission>
         b.leave->take(events, b.entered);
     }
     take_alarms(due);
-    if (b.entered.empty()) return answer;
-    send(events);
-    admit(b);
+    if (!b.entered.empty()) {
+        send(events); // that a task was picked up is said before its handler can start
+        admit(b);
+    }
     flush();
-    dispatch();
+    if (!b.entered.empty()) dispatch();
     return answer;
 }
 
@@ -349,7 +350,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::take_back(task_id id) -> taken
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-bool engine<Storage, Clock, Attempt, Recurrence>::claimed_meanwhile(task_id id, change const& made) const {
+bool engine<Storage, Clock, Attempt, Recurrence>::claimed_meanwhile(task_id id, change const& made) {
     if (made.outcome != change_outcome::wrong_state || !is_active(made.state)) return false;
     std::unique_lock lock{mutex_};
     settled_.wait(lock, [&] { return offers_ == 0 || flight_.contains(id); });

@@ -212,8 +212,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::complete(new_task& occurrence,
 }
 
 /// The same for one that is left out where it cannot be made: a name that is empty or taken once its placeholders are
-/// filled in. Returns that reason, else nothing. What the storage fails with goes on to the caller, corruption included:
-/// the occurrence is made later.
+/// filled in. Returns that reason, else nothing. What the storage fails with goes on to the caller, corruption
+/// included: the occurrence is made later.
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 auto engine<Storage, Clock, Attempt, Recurrence>::complete_or_say(new_task& occurrence, time_point now)
     -> later<std::string> {

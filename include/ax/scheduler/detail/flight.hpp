@@ -60,10 +60,13 @@ class flight {
     // ---------------------------------------------------------------- coming in
 
     /// Before claims are drawn: of each class twice as many may be claimed ahead as the workers have taken since the
-    /// last time. So short tasks are claimed in large commits, and of long ones few are held.
+    /// last time, or somewhat fewer than then. So short tasks are claimed in large commits, also where one exchange
+    /// with the storage comes close behind another, and of long ones few are held.
     void plan_claims() {
-        for (std::size_t i = 0; i != priority_classes; ++i)
-            most_claimed_[i] = std::clamp(2 * std::exchange(taken_[i], 0), least_, peak_);
+        for (std::size_t i = 0; i != priority_classes; ++i) {
+            auto const fewer = most_claimed_[i] - most_claimed_[i] / 8;
+            most_claimed_[i] = std::clamp((std::max)(2 * std::exchange(taken_[i], 0), fewer), least_, peak_);
+        }
     }
 
     /// The classes of which more may be claimed.

@@ -144,9 +144,11 @@ class graph_rules {
     explicit graph_rules(Store& store) noexcept : store_(store) {}
 
     /// A member, or a task that a member waits for, has changed its state. To be told of each change but the insertion.
-    /// @param started  Of its first attempt, if any.
-    void changed(task_id id, task_state from, task_state to, std::optional<ax::time_point> const& started = {}) {
-        queue_.push_back({id, from, to, started});
+    /// @param started   Of its first attempt, if any.
+    /// @param workflow  Of which it is known to be a task; 0: that is looked up.
+    void changed(task_id id, task_state from, task_state to, std::optional<ax::time_point> const& started = {},
+                 ax::task_id workflow = {}) {
+        queue_.push_back({id, from, to, started, workflow});
     }
 
     /// Does all that follows from what was told. To be called at the end of each verb.
@@ -369,6 +371,7 @@ class graph_rules {
         task_state from{};
         task_state to{};
         std::optional<time_point> started;
+        task_id workflow{};
     };
 
     struct below_step {
@@ -502,9 +505,12 @@ class graph_rules {
         wave_.swap(queue_);
         for (auto const& each : wave_) {
             if (group_of(each.from) == group_of(each.to) && is_active(each.from) == is_active(each.to)) continue;
-            auto const place = store_.place(each.id);
-            if (place && place->second != member_kind::workflow) {
-                auto& whole = to_change(place->first);
+            auto workflow = each.workflow;
+            if (workflow == task_id{})
+                if (auto const place = store_.place(each.id); place && place->second != member_kind::workflow)
+                    workflow = place->first;
+            if (workflow != task_id{}) {
+                auto& whole = to_change(workflow);
                 --whole.count(group_of(each.from));
                 ++whole.count(group_of(each.to));
                 if (is_terminal(each.to)) whole.last_ended = each.id;

@@ -93,6 +93,7 @@ class sqlite_lanes {
         task_id id{};
         lane_id lane{};
         bool is_member = false; ///< of a workflow
+        task_id workflow{};     ///< that, where it is known
     };
 
     void put(place const& claimed) {
@@ -105,13 +106,13 @@ class sqlite_lanes {
             if (auto const& known = places_[to_number(id) % size]; known.id == id) return known;
         sqlite_run query(sql, sqlite_sql::lane_of, {id});
         if (!query.next()) return {};
-        return {id, query.as<lane_id>(0), (query.number(1) & flag_member) != 0};
+        return {id, query.as<lane_id>(0), (query.number(1) & flag_member) != 0, {}};
     }
 
     void clear() noexcept { places_.clear(); }
 
   private:
-    static constexpr std::size_t size = 4'096; // more than are in flight: ids rise, so few meet
+    static constexpr std::size_t size = 16'384; // more than are in flight: ids rise, so few meet
 
     std::vector<dependent<place, Connection>> places_;
 };

@@ -175,7 +175,7 @@ class sqlite_graph {
         bool const claimed = !paused && writer_.claim_promoted(one, now);
         if (!claimed) sqlite_run(sql_, sqlite_sql::promote_child, {one.id, gate, now}).finish();
         writer_.session_.counts().move(one.lane, task_state::created, task_state::ready);
-        writer_.graph_.changed(one.id, task_state::created, task_state::ready);
+        writer_.graph_.changed(one.id, task_state::created, task_state::ready, {}, one.workflow);
         if (claimed) return;
         if (one.routed) {
             if (auto* const task = writer_.load(one.id)) writer_.rearm(*task, due);

@@ -13,7 +13,8 @@
 // what is in flight is little enough to be counted when somebody asks. Under the negative of a lane it says how many of
 // the ended ones are tasks of workflows, which retention does not count.
 // States in statements are literals: with a bound one the planner cannot know that a partial index applies. For the
-// same reason some conditions repeat an index's own (`state IN (1,5) AND state = 1`).
+// same reason some conditions repeat an index's own (`state IN (1,5) AND state = 1`). No index has an IN of more than
+// two in its condition: SQLite fills a table with them for each row that it writes.
 #pragma once
 
 #include <array>
@@ -310,6 +311,17 @@ CREATE TABLE ax_skip_count (
 UPDATE ax_await SET target = 's' || substr(target, instr(target, ' ') + 1) || ' 09' ||
     printf('%018d', 223372036854775808 + CAST(substr(target, 2, instr(target, ' ') - 2) AS INTEGER))
     WHERE substr(target, 1, 1) = 's';
+)sql"},
+    {3, R"sql(
+DROP INDEX ax_task_head;
+DROP INDEX ax_task_route;
+DROP INDEX ax_task_deadline;
+CREATE UNIQUE INDEX ax_task_head ON ax_task (route_key)
+    WHERE route_key IS NOT NULL AND state BETWEEN 1 AND 5 AND state <> 4 AND (gate & 1) = 0;
+CREATE INDEX ax_task_route ON ax_task (route_key, order_at)
+    WHERE route_key IS NOT NULL AND state BETWEEN 1 AND 5 AND state <> 4 AND (gate & 4) = 0;
+CREATE INDEX ax_task_deadline ON ax_task (deadline)
+    WHERE deadline IS NOT NULL AND (state < 2 OR state = 5);
 )sql"},
 };
 
@@ -645,9 +657,9 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
      "WHERE id = ?1"},
 
     {sqlite_sql::route_head, "SELECT id, state, order_at, waits_for FROM ax_task "
-                             "WHERE route_key = ?1 AND state IN (1,2,3,5) AND (gate & 1) = 0"},
-    {sqlite_sql::route_first, "SELECT id FROM ax_task WHERE route_key = ?1 AND state IN (1,2,3,5) AND (gate & 4) = 0 "
-                              "ORDER BY order_at, id LIMIT 1"},
+                             "WHERE route_key = ?1 AND state BETWEEN 1 AND 5 AND state <> 4 AND (gate & 1) = 0"},
+    {sqlite_sql::route_first, "SELECT id FROM ax_task WHERE route_key = ?1 AND state BETWEEN 1 AND 5 AND state <> 4 "
+                              "AND (gate & 4) = 0 ORDER BY order_at, id LIMIT 1"},
     {sqlite_sql::block_task, "UPDATE ax_task SET gate = (gate | 1) & ~8, waits_for = NULL WHERE id = ?1"},
     {sqlite_sql::unblock_task, "UPDATE ax_task SET gate = gate & ~1 WHERE id = ?1"},
     {sqlite_sql::alarm_of, "SELECT lane, run_at FROM ax_task WHERE id = ?1 AND state IN (1,5) AND gate = 0"},
@@ -655,7 +667,8 @@ inline constexpr std::array<sqlite_statement_text, static_cast<std::size_t>(sqli
     {sqlite_sql::in_flight_elsewhere,
      "SELECT id FROM ax_task WHERE state IN (2,3) AND state NOT IN (1,5) AND node <> ?1"},
     {sqlite_sql::overdue,
-     "SELECT id, deadline FROM ax_task WHERE deadline <= ?1 AND state IN (0,1,5) ORDER BY deadline, id LIMIT 1"},
+     "SELECT id, deadline FROM ax_task WHERE deadline <= ?1 AND (state < 2 OR state = 5) ORDER BY deadline, id "
+     "LIMIT 1"},
 
     {sqlite_sql::insert_attempt,
      "INSERT INTO ax_attempt (task, number, fence, node, started, ended, outcome, error, log) "

@@ -44,7 +44,7 @@ struct sqlite_check {
     "SELECT t.id, " text " FROM ax_task AS t NOT INDEXED WHERE t.id > ?1 AND t.id <= ?2 AND " condition " LIMIT ?3"
 #define AX_SQLITE_FIX(change, condition)                                                                               \
     "UPDATE ax_task AS t SET " change ", version = version + 1 WHERE id = ?1 AND " condition
-#define AX_SQLITE_LINE "route_key = t.route_key AND state IN (1,2,3,5)"
+#define AX_SQLITE_LINE "route_key = t.route_key AND state BETWEEN 1 AND 5 AND state <> 4"
 #define AX_SQLITE_FIRST                                                                                                \
     "(SELECT id FROM ax_task WHERE " AX_SQLITE_LINE " AND (gate & 4) = 0 ORDER BY order_at, id LIMIT 1)"
 
@@ -350,9 +350,10 @@ inline constexpr char const* sqlite_place_of =
 inline constexpr char const* sqlite_waited_for_by_route =
     "SELECT waits_for FROM ax_task WHERE route_key = ?1 AND state IN (1,5) AND waits_for IS NOT NULL "
     "GROUP BY waits_for";
-inline constexpr char const* sqlite_block_route = "UPDATE ax_task SET gate = (gate | 1) & ~8, waits_for = NULL WHERE "
-                                                  "route_key = ?1 AND state IN (1,2,3,5) AND (gate & 1) = 0 "
-                                                  "AND state IN (1,5)";
+inline constexpr char const* sqlite_block_route =
+    "UPDATE ax_task SET gate = (gate | 1) & ~8, waits_for = NULL WHERE "
+    "route_key = ?1 AND state BETWEEN 1 AND 5 AND state <> 4 AND (gate & 1) = 0 "
+    "AND state IN (1,5)";
 
 constexpr bool has_ended(std::int64_t state) noexcept {
     auto const known = task_state_of(state);

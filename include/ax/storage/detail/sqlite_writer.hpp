@@ -472,8 +472,7 @@ class sqlite_writer {
         for (auto const& range : next.skipped) leave_out(record, range, now);
         if (next.occurrence) {
             auto const nominal = next.occurrence->scheduled_at.value_or(now);
-            bool const busy =
-                next.skip_if_unfinished && is_unfinished(record.last_task, next.occurrence->scheduled_at);
+            bool const busy = next.skip_if_unfinished && is_unfinished(record.last_task, next.occurrence->scheduled_at);
             if (busy && !occurrence_created(*next.occurrence)) {
                 leave_out(record, {nominal, nominal, 1, "the one before has not ended", now}, now);
             } else {
@@ -961,7 +960,7 @@ class sqlite_writer {
         task->hold_on_interrupt = kind->hold_on_interrupt;
         task->lonely = false;
         ++task->version; // it was ready in between
-        become_claimed(*task, one.lane, offer_->node, now);
+        become_claimed(*task, one.lane, offer_->node, now, one.workflow);
         sqlite_run(sql_, sqlite_sql::claim_promoted,
                    {task->id, task->version, task->node, task->attempts, task->changed, flags_of_claim(*task), run_at})
             .finish();
@@ -975,8 +974,9 @@ class sqlite_writer {
     }
 
     /// What every claim makes of a task; its row is still to be written.
-    void become_claimed(task_record& task, lane_id lane, node_id node, time_point now) {
-        session_.lanes().put({task.id, lane, task.in_workflow});
+    /// @param workflow  Of which it is a task, where that is known.
+    void become_claimed(task_record& task, lane_id lane, node_id node, time_point now, task_id workflow = {}) {
+        session_.lanes().put({task.id, lane, task.in_workflow, workflow});
         task.state = task_state::dispatched;
         task.changed = now;
         task.fence = fence_token{++task.version};
@@ -1020,7 +1020,7 @@ class sqlite_writer {
             auto const place = session_.lanes().find(sql_, end.id);
             if (place.is_member) {
                 session_.counts().move_member(place.lane, task_state::running, task_state::succeeded);
-                graph_.changed(end.id, task_state::running, task_state::succeeded, end.started);
+                graph_.changed(end.id, task_state::running, task_state::succeeded, end.started, place.workflow);
             } else {
                 session_.counts().move(place.lane, task_state::running, task_state::succeeded);
             }

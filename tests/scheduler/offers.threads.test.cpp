@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// What a submit or an outcome makes due is claimed in the same commit. Between that commit and the moment at which
+// memory knows of it, somebody else may ask for such a task: these tests hold the committing thread there.
+#include "scheduler/support.hpp"
+
+#include <atomic>
+#include <functional>
+#include <semaphore>
+#include <thread>
+
+using namespace test;
+
+namespace {
+
+/// Holds the first thread whose commit leaves a task of this state in the store, until `go` or for 100 ms: whoever
+/// waits for it, as it should, makes that pass.
+struct held_commit {
+    held_commit(store_type& storage, std::function<bool()> awaited) : store(storage), is_there(std::move(awaited)) {
+        store.hooks().after_transact = [this] {
+            if (!is_there() || taken.exchange(true)) return;
+            reached.release();
+            (void)go.try_acquire_for(100ms);
+        };
+    }
+
+    store_type& store;
+    std::function<bool()> is_there;
+    std::atomic<bool> taken{false};
+    std::binary_semaphore reached{0};
+    std::binary_semaphore go{0};
+};
+
+template <class Tasks>
+void count_ends(Tasks& tasks, tally& ends) {
+    tasks.observe([&](ax::event const& e) {
+        if (e.kind == ax::event_kind::reported) ++ends;
+    });
+}
+
+std::size_t in_flight(store_type& store) {
+    return store.memory().list({.state = task_state::dispatched, .limit = 100}, test::t0).size();
+}
+
+} // namespace
+
+TEST_CASE("a task that is submitted where there is room is claimed in the commit that stores it",
+          "[scheduler][offers][threads]") {
+    store_type store;
+    std::atomic<int> claims{0};
+    store.hooks().before_claim = [&](std::span<ax::claim_request const> asked) {
+        claims += static_cast<int>(asked.size());
+    };
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
+    tally ends;
+    count_ends(tasks, ends);
+    tasks.on(probe, [] {});
+    tasks.start();
+    for (std::size_t i = 0; i != 20; ++i) {
+        auto const id = tasks.submit(probe).id;
+        REQUIRE(ends.reaches(i + 1));
+        CHECK(tasks.history(id).size() == 1);
+    }
+    CHECK(claims == 0);
+}
+
+TEST_CASE("a child is claimed in the commit that ends its last parent", "[scheduler][offers][threads]") {
+    store_type store;
+    std::atomic<int> claims{0};
+    store.hooks().before_claim = [&](std::span<ax::claim_request const> asked) {
+        claims += static_cast<int>(asked.size());
+    };
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
+    tally runs;
+    tasks.on(probe, [&] { ++runs; });
+    tasks.start();
+    ax::workflow flow{"chain"};
+    auto last = flow.add(probe);
+    for (int i = 0; i != 9; ++i) last = flow.add(probe, {}, {.after = {last}});
+    tasks.submit(flow);
+    REQUIRE(runs.reaches(10));
+    CHECK(claims == 1); // of the first
+}
+
+TEST_CASE("a cancel while the claim of the task is being committed is not too late", "[scheduler][offers][threads]") {
+    store_type store;
+    ax::scheduler tasks{store, ax::options{.workers = 1}};
+    tally firsts;
+    tally seconds;
+    tasks.on(probe, [&] { ++firsts; });
+    tasks.on(other, [&](ax::context& ctx) {
+        ++seconds;
+        while (!ctx.stop_token().stop_requested()) std::this_thread::yield();
+    });
+    tasks.start();
+    ax::workflow flow{"two"};
+    auto const a = flow.add(probe);
+    flow.add(other, {}, {.name = "b", .after = {a}});
+    held_commit held{store, [&] { return firsts.value() == 1 && in_flight(store) != 0; }};
+    auto const made = tasks.submit(flow);
+    task_id second{};
+    for (auto const& each : tasks.workflow_tasks(made.id))
+        if (each.name == "b") second = each.id;
+    held.reached.acquire();
+    auto const answer = tasks.cancel(second);
+    held.go.release();
+    CHECK(answer != cancel_outcome::too_late);
+    CHECK(answer != cancel_outcome::unknown);
+}
+
+TEST_CASE("a claim whose commit had no answer is found and given back, and the task runs once",
+          "[scheduler][offers][threads]") {
+    store_type store;
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
+    tally ends;
+    count_ends(tasks, ends);
+    std::atomic<int> runs{0};
+    tasks.on(probe, [&] { ++runs; });
+    tasks.start();
+    tasks.submit(probe);
+    REQUIRE(ends.reaches(1));
+    std::atomic<bool> failed{false};
+    std::atomic<std::thread::id> caller{};
+    store.hooks().after_transact = [&] {
+        if (std::this_thread::get_id() == caller.load() && !failed.exchange(true))
+            throw ax::error(ax::errc::outcome_unknown, "the reply was lost");
+    };
+    caller = std::this_thread::get_id();
+    CHECK(failure_of([&] { tasks.submit(probe); }) == ax::errc::outcome_unknown);
+    REQUIRE(ends.reaches(2));
+    CHECK(tasks.verify().empty());
+    CHECK(runs == 2);
+}
+
+TEST_CASE("what a submit claims while the scheduler stops is given back", "[scheduler][offers][threads]") {
+    store_type store;
+    {
+        ax::scheduler tasks{store, ax::options{.workers = 1}};
+        tally ends;
+        count_ends(tasks, ends);
+        tasks.on(probe, [] {});
+        tasks.start();
+        tasks.submit(probe);
+        REQUIRE(ends.reaches(1));
+        held_commit held{store, [&] { return in_flight(store) != 0; }};
+        std::jthread const caller{[&] { tasks.submit(probe); }};
+        held.reached.acquire();
+        tasks.stop();
+        held.go.release();
+    }
+    CHECK(in_flight(store) == 0);
+}
+
+TEST_CASE("a pause holds for what is being claimed", "[scheduler][offers][pause][threads]") {
+    store_type store;
+    ax::scheduler tasks{store, ax::options{.workers = 1}};
+    tally runs;
+    tally ends;
+    count_ends(tasks, ends);
+    tasks.on(probe, [&] { ++runs; });
+    tasks.on(other, [] {});
+    tasks.start();
+    tasks.submit(other);
+    REQUIRE(ends.reaches(1));
+    held_commit held{store, [&] { return in_flight(store) != 0; }};
+    std::jthread caller{[&] { tasks.submit(probe); }};
+    held.reached.acquire();
+    tasks.pause(probe);
+    held.go.release();
+    caller.join();
+    tasks.submit(other); // there is one worker: it would come behind what was claimed before
+    REQUIRE(ends.reaches(2));
+    CHECK(runs.value() == 0);
+    tasks.resume(probe);
+    CHECK(runs.reaches(1));
+}
+
+TEST_CASE("from many threads, each task runs once and under its first claim", "[scheduler][offers][threads]") {
+    store_type store;
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
+    tally ends;
+    count_ends(tasks, ends);
+    std::atomic<std::size_t> runs{0};
+    tasks.on(probe, [&] { ++runs; });
+    tasks.start();
+    constexpr std::size_t each = 200;
+    {
+        std::vector<std::jthread> callers;
+        for (int t = 0; t != 4; ++t)
+            callers.emplace_back([&] {
+                for (std::size_t i = 0; i != each; ++i) tasks.submit(probe);
+            });
+    }
+    REQUIRE(ends.reaches(4 * each));
+    CHECK(runs == 4 * each);
+    auto const all = tasks.list({.limit = 5 * each});
+    REQUIRE(all.size() == 4 * each);
+    for (auto const& task : all) {
+        CHECK(task.state == task_state::succeeded);
+        CHECK(task.attempts == 1);
+    }
+}
