@@ -82,7 +82,7 @@ TEST_CASE("a scheduler that says nothing has the limits that the docs promise", 
     CHECK(chosen.durability == ax::durability::power_loss);
     CHECK(chosen.poison_after == 3);
     CHECK(chosen.claimed_ahead == 64);
-    CHECK(chosen.claimed_peak == 1'024);
+    CHECK(chosen.claimed_peak == 16'384);
     CHECK(chosen.window_tasks == 1'000'000);
     CHECK(chosen.submit_queue == 100'000);
     CHECK(chosen.payload_limit == 1024 * 1024);
