@@ -4,7 +4,6 @@
 #include "scheduler/support.hpp"
 
 #include <atomic>
-#include <functional>
 #include <semaphore>
 #include <thread>
 
@@ -12,20 +11,22 @@ using namespace test;
 
 namespace {
 
-/// Holds the first thread whose commit leaves a task of this state in the store, until `go` or for 100 ms: whoever
-/// waits for it, as it should, makes that pass.
+std::size_t in_flight(store_type& store) {
+    return store.memory().list({.state = task_state::dispatched, .limit = 100}, test::t0).size();
+}
+
+/// Once armed, holds the first thread whose commit leaves a claimed task in the store, until `go` or for 100 ms:
+/// whoever waits for it, as it should, makes that pass. Made before the scheduler, and gone after it.
 struct held_commit {
-    held_commit(store_type& storage, std::function<bool()> awaited) : store(storage), is_there(std::move(awaited)) {
-        store.hooks().after_transact = [this] {
-            if (!is_there() || taken.exchange(true)) return;
+    explicit held_commit(store_type& store) {
+        store.hooks().after_transact = [this, &store] {
+            if (!armed || in_flight(store) == 0 || !armed.exchange(false)) return;
             reached.release();
             (void)go.try_acquire_for(100ms);
         };
     }
 
-    store_type& store;
-    std::function<bool()> is_there;
-    std::atomic<bool> taken{false};
+    std::atomic<bool> armed{false};
     std::binary_semaphore reached{0};
     std::binary_semaphore go{0};
 };
@@ -35,10 +36,6 @@ void count_ends(Tasks& tasks, tally& ends) {
     tasks.observe([&](ax::event const& e) {
         if (e.kind == ax::event_kind::reported) ++ends;
     });
-}
-
-std::size_t in_flight(store_type& store) {
-    return store.memory().list({.state = task_state::dispatched, .limit = 100}, test::t0).size();
 }
 
 } // namespace
@@ -83,19 +80,16 @@ TEST_CASE("a child is claimed in the commit that ends its last parent", "[schedu
 
 TEST_CASE("a cancel while the claim of the task is being committed is not too late", "[scheduler][offers][threads]") {
     store_type store;
+    held_commit held{store};
     ax::scheduler tasks{store, ax::options{.workers = 1}};
-    tally firsts;
-    tally seconds;
-    tasks.on(probe, [&] { ++firsts; });
+    tasks.on(probe, [&] { held.armed = true; }); // the commit that records its end claims the second
     tasks.on(other, [&](ax::context& ctx) {
-        ++seconds;
         while (!ctx.stop_token().stop_requested()) std::this_thread::yield();
     });
     tasks.start();
     ax::workflow flow{"two"};
     auto const a = flow.add(probe);
     flow.add(other, {}, {.name = "b", .after = {a}});
-    held_commit held{store, [&] { return firsts.value() == 1 && in_flight(store) != 0; }};
     auto const made = tasks.submit(flow);
     task_id second{};
     for (auto const& each : tasks.workflow_tasks(made.id))
@@ -110,6 +104,12 @@ TEST_CASE("a cancel while the claim of the task is being committed is not too la
 TEST_CASE("a claim whose commit had no answer is found and given back, and the task runs once",
           "[scheduler][offers][threads]") {
     store_type store;
+    std::atomic<std::thread::id> caller{};
+    store.hooks().after_transact = [&] {
+        auto mine = std::this_thread::get_id();
+        if (caller.compare_exchange_strong(mine, std::thread::id{}))
+            throw ax::error(ax::errc::outcome_unknown, "the reply was lost");
+    };
     ax::scheduler tasks{store, ax::options{.workers = 2}};
     tally ends;
     count_ends(tasks, ends);
@@ -118,12 +118,6 @@ TEST_CASE("a claim whose commit had no answer is found and given back, and the t
     tasks.start();
     tasks.submit(probe);
     REQUIRE(ends.reaches(1));
-    std::atomic<bool> failed{false};
-    std::atomic<std::thread::id> caller{};
-    store.hooks().after_transact = [&] {
-        if (std::this_thread::get_id() == caller.load() && !failed.exchange(true))
-            throw ax::error(ax::errc::outcome_unknown, "the reply was lost");
-    };
     caller = std::this_thread::get_id();
     CHECK(failure_of([&] { tasks.submit(probe); }) == ax::errc::outcome_unknown);
     REQUIRE(ends.reaches(2));
@@ -133,6 +127,7 @@ TEST_CASE("a claim whose commit had no answer is found and given back, and the t
 
 TEST_CASE("what a submit claims while the scheduler stops is given back", "[scheduler][offers][threads]") {
     store_type store;
+    held_commit held{store};
     {
         ax::scheduler tasks{store, ax::options{.workers = 1}};
         tally ends;
@@ -141,7 +136,7 @@ TEST_CASE("what a submit claims while the scheduler stops is given back", "[sche
         tasks.start();
         tasks.submit(probe);
         REQUIRE(ends.reaches(1));
-        held_commit held{store, [&] { return in_flight(store) != 0; }};
+        held.armed = true;
         std::jthread const caller{[&] { tasks.submit(probe); }};
         held.reached.acquire();
         tasks.stop();
@@ -152,6 +147,7 @@ TEST_CASE("what a submit claims while the scheduler stops is given back", "[sche
 
 TEST_CASE("a pause holds for what is being claimed", "[scheduler][offers][pause][threads]") {
     store_type store;
+    held_commit held{store};
     ax::scheduler tasks{store, ax::options{.workers = 1}};
     tally runs;
     tally ends;
@@ -161,7 +157,7 @@ TEST_CASE("a pause holds for what is being claimed", "[scheduler][offers][pause]
     tasks.start();
     tasks.submit(other);
     REQUIRE(ends.reaches(1));
-    held_commit held{store, [&] { return in_flight(store) != 0; }};
+    held.armed = true;
     std::jthread caller{[&] { tasks.submit(probe); }};
     held.reached.acquire();
     tasks.pause(probe);
