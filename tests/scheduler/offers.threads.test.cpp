@@ -140,6 +140,7 @@ TEST_CASE("what a submit claims while the scheduler stops is given back", "[sche
         std::jthread const caller{[&] { tasks.submit(probe); }};
         held.reached.acquire();
         tasks.stop();
+        CHECK(in_flight(store) == 0);
         held.go.release();
     }
     CHECK(in_flight(store) == 0);
