@@ -3,6 +3,7 @@
 // say comes back. The scheduler is polled here, so each attempt is over when poll() returns.
 #include "scheduler/support.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -401,7 +402,7 @@ TEST_CASE("a child that says what makes no sense, or nothing any more, has faile
     auto const task = run_apart(b, [shouts] {
         for (int file = 3; file != 200; ++file) {
             std::string const noise(1'000, '\xFF');
-            if (shouts && ::send(file, noise.data(), noise.size(), MSG_NOSIGNAL) > 0) ::pause();
+            if (shouts && ::send(file, noise.data(), noise.size(), MSG_NOSIGNAL) > 0) ::poll(nullptr, 0, -1);
             if (!shouts) ::close(file);
         }
     });
@@ -440,7 +441,7 @@ TEST_CASE("where the system gives no process, the task waits a little and uses n
 TEST_CASE("a polled scheduler kills an isolated handler at its timeout, though it waits for it itself",
           "[scheduler][isolation]") {
     ax::scheduler tasks{store_type{}, ax::options{}};
-    tasks.on(probe, [] { for (;;) ::pause(); },
+    tasks.on(probe, [] { for (;;) ::poll(nullptr, 0, -1); },
              {.retry = ax::retry::none(), .timeout = 1ms, .isolation = apart});
     auto const id = tasks.submit(probe).id;
     tasks.poll(ax::system_clock{}.now());
