@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Handlers in child processes of a scheduler with threads: cancelled, timed out, stopped, and many at once.
-//
-// Not under sanitizers: their allocators (those of Clang 14 and GCC 12) do not take their locks for a fork, as that of
-// the C library does, and now and then a child waits for one that a thread of its parent had held. isolation.test.cpp
-// forks where there is one thread.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define AX_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define AX_TEST_SANITIZED 1
-#endif
-#endif
+// Not under sanitizers: see there. isolation.test.cpp forks where there is one thread.
+#include "support/sanitizers.hpp"
 
-#if !defined(AX_TEST_SANITIZED)
+#if !AX_TEST_SANITIZED
 
 #include "scheduler/support.hpp"
 
