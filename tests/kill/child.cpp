@@ -9,6 +9,7 @@
 //   ax_kill_child retry  STORE LEDGER        lets the task that never ended go, and ends when it has run
 //   ax_kill_child stuck  STORE LEDGER        runs ten tasks that never end
 //   ax_kill_child guilty STORE LEDGER        runs ten tasks, and one that kills the process
+//   ax_kill_child apart  STORE LEDGER        runs a task in a child process, whose handler does not end for long
 //
 // Its lines: "recovered N", "acknowledged KEY", "reported KEY FENCE", "started KEY", "point POINT". The ledger's: "KEY
 // ATTEMPT FENCE". Tasks with an odd number also write into a table of the store's file, with commit_with().
@@ -17,6 +18,7 @@
 #include "disk/watched_vfs.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -43,6 +45,7 @@ inline constexpr ax::task_type<std::uint64_t> plain{"plain"};
 inline constexpr ax::task_type<std::uint64_t> follow_up{"follow-up"};
 inline constexpr ax::task_type<> endless{"endless"};
 inline constexpr ax::task_type<> murder{"murder"};
+inline constexpr ax::task_type<> isolated{"isolated"};
 
 /// One write for each line, so that a line is there whole or not at all.
 void write_line(int file, std::string const& line) {
@@ -182,6 +185,15 @@ int run(std::string_view mode, char** argv, int argc) {
         ::kill(::getpid(), SIGKILL);
         never.acquire();
     });
+    tasks.on(isolated,
+             [&](ax::context& ctx) {
+                 book.add(ctx);
+                 if (mode != "apart") return;
+                 say("started " + ctx.task().key);
+                 ::poll(nullptr, 0, 60'000);
+                 say("survived");
+             },
+             {.isolation = ax::isolation::process});
     tasks.observe([&](ax::event const& e) {
         if (e.kind != ax::event_kind::reported || e.outcome != ax::attempt_outcome::succeeded) return;
         say("reported " + std::string(e.key) + ' ' + std::to_string(ax::to_number(e.attempt_id)));
@@ -220,6 +232,9 @@ int run(std::string_view mode, char** argv, int argc) {
         }
     } else if (mode == "hold") {
         tasks.submit(endless, {}, {.key = "endless"});
+        never.acquire();
+    } else if (mode == "apart") {
+        tasks.submit(isolated, {}, {.key = "isolated"});
         never.acquire();
     } else if (mode == "look") {
         tasks.submit(plain, 1, {.key = "other"});

@@ -4,6 +4,7 @@
 
 #include "storage/sqlite_fixture.hpp"
 #include "support/catch.hpp"
+#include "support/sanitizers.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -403,3 +404,29 @@ TEST_CASE("Deaths soon after the start are held against no task", "[kill][thread
         CHECK(store.find_by_key("innocent-" + std::to_string(n))->state == ax::task_state::succeeded);
     }
 }
+
+#if !AX_TEST_SANITIZED
+
+TEST_CASE("A handler's child process dies with the process of the scheduler, and its task runs again", "[kill]") {
+    temporary_directory const folder;
+    auto const store_path = folder.file("store.db");
+    auto const ledger_path = folder.file("ledger");
+    {
+        child victim{{"apart", store_path, ledger_path}};
+        REQUIRE(victim.read_lines(2, 60s)); // "recovered 0", "started isolated"
+        CHECK(victim.lines.at(1) == "started isolated");
+        REQUIRE(was_killed(victim.end(SIGKILL))); // reads on until nobody is left who could write
+        CHECK(victim.lines.size() == 2);
+    }
+    child last{{"drain", store_path, ledger_path}};
+    REQUIRE(ended_well(last.end(0)));
+    ax::sqlite_storage const store{store_path};
+    auto const task = store.find_by_key("isolated");
+    REQUIRE(task);
+    CHECK(task->state == ax::task_state::succeeded);
+    CHECK(task->interruptions == 1);
+    CHECK(task->failures == 0);
+    CHECK(read_ledger(ledger_path).at("isolated").size() == 2);
+}
+
+#endif

@@ -60,7 +60,7 @@ class context {
     /// that has taken its token and returns after it was set counts as stopped, not as succeeded; one that never took
     /// it has finished.
     std::stop_token stop_token() const {
-        attempt_.token_taken.store(true);
+        if (!attempt_.token_taken.exchange(true) && attempt_.link != nullptr) attempt_.link->say_token_taken();
         return attempt_.stop.get_token();
     }
 
@@ -81,6 +81,7 @@ class context {
         }
         attempt_.log += clean;
         attempt_.log += '\n';
+        if (attempt_.link != nullptr) attempt_.link->say_log(clean);
     }
 
     /// The same with a format string of fmt.
@@ -94,6 +95,7 @@ class context {
         std::lock_guard const guard{attempt_.text_mutex};
         attempt_.progress = fraction;
         attempt_.progress_note = detail::bounded_text(note, longest_key);
+        if (attempt_.link != nullptr) attempt_.link->say_progress(fraction, attempt_.progress_note);
     }
 
     /// Submits a task in the commit that records this attempt's success, and only then. Where its key is
@@ -116,10 +118,13 @@ class context {
     /// transaction, attach databases, set pragmas or change tables called ax_...: each fails the attempt as well.
     ///
     /// While it runs nobody else writes to the file, so it should do nothing but write.
-    /// Errors: invalid_argument where the scheduler's storage is none of SQLite.
+    /// Errors: invalid_argument where the scheduler's storage is none of SQLite, and under isolation::process.
     template <detail::sqlite_work Work>
     void commit_with(Work&& work) {
         using effects_type = detail::dependent<attempt_effects, Work>;
+        if (attempt_.link != nullptr)
+            throw error(errc::invalid_argument, "commit_with: this handler runs in a child process "
+                                                "(isolation::process), which has no part in the commit of its parent");
         if (attempt_.store == nullptr || !attempt_.store->takes_sqlite())
             throw error(errc::invalid_argument, "commit_with: the storage of this scheduler has no connection of "
                                                 "SQLite that could be handed out");

@@ -548,13 +548,14 @@ class scheduler {
     /// have options::stop_grace; what was claimed and had not started is given back. What still runs then keeps its
     /// task, is counted, and is waited for by the destructor. May be called again, to wait again.
     stop_report stop(time_span limit = duration{0}) {
+        detail::refuse_in_isolated_child("stop");
         std::size_t const own = engine_.holds(detail::running_here) ? 1 : 0; // a handler does not wait for itself
         stop_report report;
         report.released = engine_.begin_stop();
         auto const before = engine_.running();
         if (!engine_.wait_idle(limit.value(), own)) {
             engine_.ask_all_to_stop();
-            engine_.wait_idle(engine_.settings().stop_grace.value(), own);
+            engine_.wait_idle(engine_.stop_patience(), own);
         }
         report.still_running = engine_.running();
         report.finished = before > report.still_running ? before - report.still_running : 0;

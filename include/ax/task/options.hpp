@@ -56,6 +56,17 @@ namespace on_interrupt {
 using enum interrupt_policy;
 }
 
+/// Where a handler runs.
+enum class isolation_level : std::uint8_t {
+    none,   ///< in this process: what kills the handler kills all
+    process ///< in a child process for each attempt, which may crash, and can be killed: see docs/isolation.md
+};
+
+/// The values of isolation_level, as a caller writes them: `.isolation = ax::isolation::process`.
+namespace isolation {
+using enum isolation_level;
+}
+
 /// Said with one handler.
 struct handler_options {
     std::optional<ax::retry::any_policy> retry = {}; ///< none: exponential(1min).cap(30min).jitter(0.1).attempts(4)
@@ -66,6 +77,7 @@ struct handler_options {
     interrupt_policy on_interrupt = interrupt_policy::rerun;
     std::vector<resource_need> resources = {};      ///< what each holds while it is in flight: `{{"gpu", 1}}`
     std::optional<retention_policy> retention = {}; ///< none: the scheduler's
+    isolation_level isolation = isolation_level::none;
 };
 
 /// What the commits of submits and outcomes survive.

@@ -3,6 +3,7 @@
 
 #include "ax/core/unique_function.hpp"
 #include "ax/scheduler/detail/attempt_store.hpp"
+#include "ax/scheduler/detail/child_link.hpp"
 #include "ax/scheduler/detail/submission.hpp"
 #include "ax/scheduler/workflow.hpp"
 #include "ax/storage/concept.hpp"
@@ -78,6 +79,7 @@ struct claimed_attempt {
     handler* handled_by = nullptr;
     std::shared_ptr<handler_options const> how; ///< as it was when it was claimed
     attempt_store* store = nullptr;             ///< set before the handler is called
+    child_link* link = nullptr;                 ///< in a child process: to its parent
     attempt_status status = attempt_status::waiting;
     bool over_expected = false;
     time_point started{};

@@ -263,9 +263,13 @@ class engine : public guest_desk {
 
     // ---------------------------------------------------------------- reads
 
-    std::optional<task_view> find(task_id id) const { return shown(store_.find(id)); }
+    std::optional<task_view> find(task_id id) const {
+        refuse_in_isolated_child("find");
+        return shown(store_.find(id));
+    }
     /// Of a workflow that was rerun as a whole its latest generation has no key of its own.
     std::optional<task_view> find_by_key(std::string_view key) const {
+        refuse_in_isolated_child("find_by_key");
         auto found = store_.find_by_key(key);
         auto const whole = found && found->in_workflow ? store_.workflow(found->id) : std::nullopt;
         if (!whole || whole->head == found->id) return shown(std::move(found));
@@ -478,6 +482,16 @@ class engine : public guest_desk {
         return flight_.find(one->record.id).get() == one;
     }
 
+    /// How long a stop waits for handlers that it has asked: their grace, at whose end child processes are killed, and
+    /// then a moment for these.
+    duration stop_patience() const {
+        auto const grace = settings_.stop_grace.value();
+        std::lock_guard const guard{mutex_};
+        bool const any = std::any_of(handlers_.begin(), handlers_.end(),
+                                     [](auto const& one) { return one.second->how->isolation != isolation::none; });
+        return any ? saturating_add(time_point{grace}, duration{2'000}).time_since_epoch() : grace;
+    }
+
     std::size_t running() const {
         std::lock_guard const guard{mutex_};
         return flight_.running();
@@ -675,6 +689,7 @@ class engine : public guest_desk {
     class submit_room {
       public:
         submit_room(engine& owner, std::size_t count) : owner_(owner), count_(count) {
+            refuse_in_isolated_child("submit");
             std::unique_lock lock{owner.mutex_};
             auto const fits = [&] {
                 return owner_.stopping_ || owner_.submitting_ == 0 ||
@@ -715,6 +730,7 @@ class engine : public guest_desk {
 
     template <class Fn>
     void transact(Fn&& fn) {
+        refuse_in_isolated_child("a change of the store");
         try {
             store_.transact(how_durable(), std::forward<Fn>(fn));
         } catch (error const& e) {
@@ -994,7 +1010,7 @@ class engine : public guest_desk {
             done.end.outcome = attempt_outcome::released;
         } else {
             mine->store = &attempt_store_;
-            done.end = handler_call{*mine, times_, settings_.payload_limit, jitter}();
+            done.end = handler_call{*mine, times_, settings_.payload_limit, jitter, settings_.stop_grace.value()}();
             done.end.started = mine->started;
         }
         return true;

@@ -68,6 +68,9 @@ void engine<Storage, Clock, Attempt, Recurrence>::add_handler(std::string_view n
     positive(how.timeout, "timeout");
     positive(how.expected, "expected run time");
     if (how.retention) check(*how.retention, "task type \"" + std::string(name) + "\": ");
+    if (how.isolation > isolation::process || (how.isolation == isolation::process && !can_isolate))
+        throw error(errc::invalid_argument, "isolation of task type \"" + std::string(name) +
+                                                "\" is none that this system has: a child process needs fork()");
     check_limits(name, how);
     auto const number = number_of(name);
     std::lock_guard const in_order{pause_mutex_}; // no capacity or document changes before the handler is known
@@ -194,6 +197,7 @@ template <storage Storage, clock Clock, class Attempt, class Recurrence>
 template <class Connection>
 auto engine<Storage, Clock, Attempt, Recurrence>::submit_in(Connection connection, submission wanted)
     -> guest_insertion {
+    refuse_in_isolated_child("submit_in");
     if (stopping()) throw error(errc::stopped, "submit_in");
     auto& task = wanted.task;
     if (!wanted.says_priority) task.priority = usual_priority(wanted.type);
@@ -289,6 +293,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::reschedule(task_id id, time_po
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 auto engine<Storage, Clock, Attempt, Recurrence>::list(task_filter const& wanted) const -> std::vector<task_view> {
+    refuse_in_isolated_child("list");
     std::vector<task_view> found;
     if (!wanted.over_expected) {
         for (auto& record : store_.list(wanted, times_.reached())) found.push_back(*shown(std::move(record)));
@@ -311,6 +316,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::list(task_filter const& wanted
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 auto engine<Storage, Clock, Attempt, Recurrence>::history(task_id id) const -> std::vector<attempt_view> {
+    refuse_in_isolated_child("history");
     auto attempts = store_.history(id);
     std::lock_guard const guard{mutex_};
     auto const mine = flight_.find(id);
@@ -325,6 +331,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::history(task_id id) const -> s
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 auto engine<Storage, Clock, Attempt, Recurrence>::take_back(task_id id) -> taken_back {
+    refuse_in_isolated_child("a change of a task");
     for (;;) {
         std::unique_lock lock{mutex_};
         if (!flight_.contains(id)) return {};

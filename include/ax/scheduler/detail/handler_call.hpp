@@ -6,6 +6,7 @@
 //   stopped: by cancel, timeout, deadline, the scheduler's stop               cancelled, failed, dead, interrupted
 //   snooze                                                                    ready later
 //   anything else that was thrown                                             failed: the retry policy decides
+//   its child process died (isolation::process)                               failed, or held as on_interrupt says
 #pragma once
 
 #include "ax/core/dependent.hpp"
@@ -13,6 +14,7 @@
 #include "ax/retry/retry_policy.hpp"
 #include "ax/retry/verdict.hpp"
 #include "ax/scheduler/context.hpp"
+#include "ax/scheduler/detail/child_process.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
 #include "ax/scheduler/detail/timekeeper.hpp"
 #include "ax/storage/concept.hpp"
@@ -43,17 +45,19 @@ class handler_call {
     using time_point = dependent<ax::time_point, Clock>;
 
   public:
-    handler_call(claimed_attempt& which, timekeeper<Clock> const& times, std::size_t payload_limit,
-                 splitmix64 jitter) noexcept
-        : attempt_(which), times_(times), payload_limit_(payload_limit), jitter_(jitter) {}
+    /// @param grace  How long a child process has after it was asked to stop.
+    handler_call(claimed_attempt& which, timekeeper<Clock> const& times, std::size_t payload_limit, splitmix64 jitter,
+                 duration grace = {}) noexcept
+        : attempt_(which), times_(times), payload_limit_(payload_limit), jitter_(jitter), grace_(grace) {}
 
     /// Calls the handler. Nothing that it throws passes through.
     /// @return  The outcome, with `retry_at` and `error`; the caller fills in the rest.
     attempt_end operator()() {
         attempt_end end;
-        auto const how = call(end);
+        bool const isolated = attempt_.how->isolation == isolation::process;
+        auto const how = isolated ? call_in_child(end) : call(end, times_.present());
         auto const why = attempt_.reason.load();
-        bool const stopped = why != stop_reason::none && (how == ending::failed || attempt_.token_taken.load());
+        bool const stopped = why != stop_reason::none && (how == ending::failed || how == ending::died || attempt_.token_taken.load());
         if (how == ending::gave_up) {
             end.outcome = attempt_outcome::exhausted;
         } else if (how == ending::skipped) {
@@ -67,6 +71,10 @@ class handler_call {
         } else {
             end.outcome = how == ending::returned ? attempt_outcome::succeeded : attempt_outcome::failed;
         }
+        // How far it came is not known, as after a crash of this process.
+        if (how == ending::died && end.outcome == attempt_outcome::failed &&
+            attempt_.how->on_interrupt == on_interrupt::hold)
+            end.outcome = attempt_outcome::held;
         if (end.outcome == attempt_outcome::failed) decide_retry(end);
         if (end.outcome == attempt_outcome::succeeded) decide_otherwise();
         end.error = bounded_text(end.error, error_limit);
@@ -74,13 +82,43 @@ class handler_call {
     }
 
   private:
-    enum class ending : std::uint8_t { returned, failed, snoozed, gave_up, skipped };
+    enum class ending : std::uint8_t { returned, failed, snoozed, gave_up, skipped, died };
 
-    ending call(attempt_end& end) {
+    /// How long a task waits for which the system could not make a process.
+    static constexpr duration no_child_pause{5'000};
+
+    ending call_in_child(attempt_end& end) {
+#if defined(AX_HAS_FORK)
+        try {
+            child_process<claimed_attempt> child{attempt_, payload_limit_, grace_, [this] { return times_.steady(); }};
+            auto told = child.run([this, now = times_.present()](claimed_attempt& mine) {
+                handler_call inside{mine, times_, payload_limit_, jitter_};
+                attempt_end its_end;
+                child_ending said;
+                said.how = static_cast<std::uint8_t>(inside.call(its_end, now));
+                said.asked = inside.asked_;
+                said.error = bounded_text(its_end.error, error_limit);
+                return said;
+            });
+            end.error = std::move(told.error);
+            asked_ = told.none ? std::optional{no_child_pause} : told.asked;
+            if (told.none) return ending::snoozed;
+            return told.told ? static_cast<ending>(told.how) : ending::died;
+        } catch (std::exception const& e) {
+            end.error = std::string("the child process was given up: ") + e.what();
+            return ending::died;
+        }
+#else
+        end.error = "there are no child processes";
+        return ending::failed;
+#endif
+    }
+
+    ending call(attempt_end& end, time_point now) {
         claimed_attempt* const outer = std::exchange(running_here, &attempt_);
         auto how = ending::failed;
         try {
-            context ctx{attempt_, times_.present(), payload_limit_};
+            context ctx{attempt_, now, payload_limit_};
             attempt_.handled_by->call(ctx, attempt_.record.payload);
             how = ending::returned;
         } catch (snooze const& s) {
@@ -180,6 +218,7 @@ class handler_call {
     timekeeper<Clock> const& times_;
     std::size_t payload_limit_;
     splitmix64 jitter_;
+    duration grace_;
     std::optional<duration> asked_;
 };
 

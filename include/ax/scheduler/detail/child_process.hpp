@@ -1,0 +1,759 @@
+// SPDX-License-Identifier: MIT
+// A handler's call in a child process, so that what kills the process kills the attempt alone.
+//
+// The child is forked from the worker's thread for each attempt, and never executes another program: the handler is a
+// closure in this process's memory. A small process that was forked early, while there was one thread, could fork
+// without the danger of locks that other threads hold (a zygote); but it would know what handlers refer to as it was
+// when it was made, and handlers may be registered at any time. So the child is a direct one, does nothing but the
+// handler's call, and takes care of what is the scheduler's: it gets an attempt of its own, none of whose locks a
+// thread of the parent can hold, and asks the parent for what the storage knows. Of the host's own locks we know
+// nothing: a child that waits for one for ever ends with its timeout. See docs/isolation.md.
+//
+// The two talk through a pair of sockets. The worker's thread waits for a message, the child's end (a pidfd where the
+// system has them, else a look every 20 ms), and a request to stop, all in one poll(). Only this thread sends signals
+// to the child and takes its status, by its id alone: so a signal never meets another process of the same id.
+#pragma once
+
+#include "ax/core/error.hpp"
+#include "ax/scheduler/context.hpp"
+#include "ax/scheduler/detail/child_link.hpp"
+#include "ax/scheduler/detail/child_message.hpp"
+#include "ax/scheduler/detail/claimed_attempt.hpp"
+#include "ax/storage/concept.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#define AX_HAS_FORK 1
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#elif defined(__FreeBSD__)
+#include <sys/procctl.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ax::detail {
+
+/// What an isolated handler's call came to.
+struct child_ending {
+    bool told = false; ///< the child said how it ended; else `error` says how the process did
+    bool none = false; ///< there was no child: the system could not make one, and `error` says why
+    std::uint8_t how = 0;
+    std::optional<duration> asked;
+    std::string error;
+};
+
+#if defined(AX_HAS_FORK)
+
+inline constexpr bool can_isolate = true;
+
+/// Set in a child process that runs a handler: what it inherits of its parent's schedulers is not to be used.
+inline std::atomic<bool> in_isolated_child{false};
+
+/// @throws error invalid_argument in a child process that runs a handler.
+inline void refuse_in_isolated_child(char const* what) {
+    if (in_isolated_child.load(std::memory_order_relaxed))
+        throw error(errc::invalid_argument, std::string(what) +
+                                                ": this handler runs in a child process (isolation::process), where "
+                                                "the scheduler is out of reach; use its context");
+}
+
+/// The exit code of a child that could not say how its handler ended.
+inline constexpr int child_unheard = 125;
+
+/// For a child's handler of SIGTERM.
+struct child_signals {
+    static inline pid_t parent = 0;
+    static inline std::atomic<int> wake{-1}; ///< to the thread that sets the stop token; -1: nobody has taken it
+
+    /// From others than the parent it means nothing: service managers send it to each process of a service, and it is
+    /// the host that decides what is to end. Where the handler has no stop token to look at, it ends the process.
+    static void terminate(int, siginfo_t* info, void*) {
+        int const before = errno;
+        if (info->si_pid == parent) {
+            int const to = wake.load();
+            unsigned char const why = info->si_code == SI_USER
+                                          ? static_cast<unsigned char>(stop_reason::stopping)
+                                          : static_cast<unsigned char>(info->si_value.sival_int);
+            if (to < 0 || ::write(to, &why, 1) != 1) {
+                struct sigaction plain {};
+                plain.sa_handler = SIG_DFL;
+                ::sigaction(SIGTERM, &plain, nullptr);
+                ::raise(SIGTERM); // blocked until this returns
+            }
+        }
+        errno = before;
+    }
+
+    /// As after an exec: what the host had caught is the system's again, what it ignored stays ignored but for those
+    /// that tell of faults; and none is blocked.
+    static void reset() {
+        for (int one = 1; one < NSIG; ++one) {
+            struct sigaction now {};
+            if (::sigaction(one, nullptr, &now) != 0) continue;
+            bool const fault = one == SIGSEGV || one == SIGBUS || one == SIGFPE || one == SIGILL || one == SIGABRT ||
+                               one == SIGTERM || one == SIGCHLD;
+            if (now.sa_handler == SIG_DFL || (now.sa_handler == SIG_IGN && !fault)) continue;
+            struct sigaction plain {};
+            plain.sa_handler = SIG_DFL;
+            ::sigaction(one, &plain, nullptr);
+        }
+        struct sigaction asks {};
+        asks.sa_sigaction = &terminate;
+        asks.sa_flags = SA_SIGINFO | SA_RESTART;
+        ::sigaction(SIGTERM, &asks, nullptr);
+        sigset_t nothing;
+        ::sigemptyset(&nothing);
+        ::pthread_sigmask(SIG_SETMASK, &nothing, nullptr);
+    }
+};
+
+/// Two ends that no program inherits which the host executes meanwhile. False where the system has no more.
+inline bool socket_pair(int (&ends)[2]) noexcept {
+#if defined(SOCK_CLOEXEC)
+    return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0;
+#else
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return false;
+    for (int const end : ends) {
+        ::fcntl(end, F_SETFD, FD_CLOEXEC);
+#if defined(SO_NOSIGPIPE)
+        int const yes = 1;
+        ::setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &yes, sizeof yes);
+#endif
+    }
+    return true;
+#endif
+}
+
+#if defined(MSG_NOSIGNAL)
+inline constexpr int send_quietly = MSG_NOSIGNAL;
+#else
+inline constexpr int send_quietly = 0;
+#endif
+
+/// One child is forked at a time, and none keeps open what belongs to another: the end of a child must close its
+/// sockets.
+template <class Unused = void>
+struct forking {
+    static inline std::mutex mutex;
+    static inline std::vector<int> open; ///< what the parent holds of all children
+};
+
+/// A call of the system, again where a signal came in between.
+template <class Call>
+auto again_if_interrupted(Call&& call) noexcept {
+    decltype(call()) result{};
+    do {
+        result = call();
+    } while (result == -1 && errno == EINTR);
+    return result;
+}
+
+inline std::string signal_name(int number) {
+    switch (number) {
+    case SIGABRT: return " (SIGABRT)";
+    case SIGALRM: return " (SIGALRM)";
+    case SIGBUS: return " (SIGBUS)";
+    case SIGFPE: return " (SIGFPE)";
+    case SIGHUP: return " (SIGHUP)";
+    case SIGILL: return " (SIGILL)";
+    case SIGINT: return " (SIGINT)";
+    case SIGKILL: return " (SIGKILL)";
+    case SIGPIPE: return " (SIGPIPE)";
+    case SIGQUIT: return " (SIGQUIT)";
+    case SIGSEGV: return " (SIGSEGV)";
+    case SIGSYS: return " (SIGSYS)";
+    case SIGTERM: return " (SIGTERM)";
+    case SIGTRAP: return " (SIGTRAP)";
+    case SIGUSR1: return " (SIGUSR1)";
+    case SIGUSR2: return " (SIGUSR2)";
+    case SIGXCPU: return " (SIGXCPU)";
+    case SIGXFSZ: return " (SIGXFSZ)";
+    default: return {};
+    }
+}
+
+/// The child's end: what the handler's context asks for goes to the parent.
+template <class Attempt>
+class child_side final : public attempt_store, public child_link {
+    using string = dependent<std::string, Attempt>;
+    using writer = frame_writer<string>;
+    using reader = frame_reader<string>;
+    using kept_step = dependent<ax::kept_step, Attempt>;
+    using parent_record = dependent<ax::parent_record, Attempt>;
+
+  public:
+    child_side(Attempt& attempt, int socket) : attempt_(attempt), socket_(socket) {}
+
+    // Whoever asks refuses commit_with() in a child by itself, with a better reason.
+    bool takes_sqlite() const noexcept override { return false; }
+
+    std::vector<kept_step> steps(task_id) const override {
+        auto const answer = ask(writer{child_says::steps}.take());
+        reader in{answer};
+        std::vector<kept_step> all(static_cast<std::size_t>(in.number()));
+        for (auto& one : all) {
+            one.name = in.text();
+            one.value = in.text();
+        }
+        return all;
+    }
+
+    bool keep_step(task_id, fence_token, std::string_view name, std::string_view value) override {
+        writer out{child_says::keep_step};
+        auto const answer = ask(out.text(name).text(value).take());
+        return reader{answer}.flag();
+    }
+
+    std::vector<parent_record> parents(task_id) const override {
+        auto const answer = ask(writer{child_says::parents}.take());
+        reader in{answer};
+        std::vector<parent_record> all(static_cast<std::size_t>(in.number()));
+        for (auto& one : all) {
+            one.id = task_id{in.number()};
+            one.name = in.text();
+            one.state = static_cast<task_state>(in.number());
+            one.result = in.text();
+        }
+        return all;
+    }
+
+    void say_log(std::string_view line) override {
+        writer out{child_says::log};
+        say(out.text(line).take());
+    }
+
+    void say_progress(double fraction, std::string_view note) override {
+        writer out{child_says::progress};
+        say(out.number(std::bit_cast<std::uint64_t>(fraction)).text(note).take());
+    }
+
+    void say_token_taken() override {
+        int ends[2];
+        if (!socket_pair(ends)) throw error(errc::unavailable, "stop_token: the child process has no file left");
+        std::thread{[this, from = ends[0]] {
+            for (;;) {
+                unsigned char why = 0;
+                if (again_if_interrupted([&] { return ::read(from, &why, 1); }) != 1) return;
+                attempt_.request_stop(static_cast<stop_reason>(why));
+            }
+        }}.detach(); // the process ends without it
+        child_signals::wake.store(ends[1]);
+        say(writer{child_says::token_taken}.take());
+    }
+
+    /// What is to be recorded with a success, and how the call ended. False where the parent could not be told.
+    bool say_outcome(child_ending const& end) {
+        {
+            std::lock_guard const guard{attempt_.text_mutex};
+            for (auto const& one : attempt_.follow_ups) say(follow_up_frame<string>(one));
+            for (auto const& one : attempt_.additions.all()) say(member_frame<string>(one));
+        }
+        writer out{child_says::outcome};
+        out.number(end.how).maybe(end.asked, [&](duration d) { out.span(d); }).text(end.error);
+        std::lock_guard const guard{attempt_.text_mutex};
+        return say(out.text(attempt_.result).number(attempt_.log_dropped).take());
+    }
+
+  private:
+    bool say(string const& frame) const {
+        std::lock_guard const guard{mutex_};
+        return put(frame);
+    }
+
+    bool put(string const& frame) const {
+        for (std::size_t at = 0; at != frame.size();) {
+            auto const sent = again_if_interrupted(
+                [&] { return ::send(socket_, frame.data() + at, frame.size() - at, send_quietly); });
+            if (sent <= 0) return false;
+            at += static_cast<std::size_t>(sent);
+        }
+        return true;
+    }
+
+    bool get(char* to, std::size_t size) const {
+        while (size != 0) {
+            auto const got = again_if_interrupted([&] { return ::recv(socket_, to, size, 0); });
+            if (got <= 0) return false;
+            to += got;
+            size -= static_cast<std::size_t>(got);
+        }
+        return true;
+    }
+
+    /// What the parent answers. @throws what it would have thrown there.
+    string ask(string const& frame) const {
+        std::lock_guard const guard{mutex_};
+        char head[child_head];
+        std::uint64_t size = 0;
+        string body;
+        bool heard = put(frame) && get(head, sizeof head);
+        if (heard) {
+            std::memcpy(&size, head, sizeof size);
+            body.resize(static_cast<std::size_t>(size));
+            heard = get(body.data(), body.size());
+        }
+        if (!heard) throw error(errc::unavailable, "the child process has lost its scheduler");
+        auto const kind = static_cast<parent_says>(head[sizeof size]);
+        if (kind == parent_says::answer) return body;
+        reader in{body};
+        if (kind == parent_says::other_error) throw std::runtime_error(in.text());
+        auto const code = static_cast<errc>(in.number());
+        throw error(code, in.text());
+    }
+
+    Attempt& attempt_;
+    int const socket_;
+    mutable std::mutex mutex_; ///< one question at a time
+};
+
+/// The parent's end of one child.
+template <class Attempt>
+class child_process {
+    using string = dependent<std::string, Attempt>;
+    using writer = frame_writer<string>;
+    using reader = frame_reader<string>;
+    using steady = std::chrono::steady_clock;
+
+  public:
+    /// @param clock  The scheduler's steady time, by which the timeout is kept.
+    /// @param grace  How long after a request to stop the child is killed, by the system's steady time.
+    child_process(Attempt& attempt, std::size_t payload_limit, duration grace, std::function<duration()> clock)
+        : attempt_(attempt), payload_limit_(payload_limit), grace_(grace), clock_(std::move(clock)) {}
+    child_process(child_process const&) = delete;
+    child_process& operator=(child_process const&) = delete;
+
+    ~child_process() {
+        if (id_ > 0) { // memory ran out
+            kill_group();
+            reap();
+        }
+        close_all();
+    }
+
+    /// Forks, has `call(attempt)` return how the handler's call ended in the child, and waits for the child's end.
+    /// What the child says of the attempt is in it when this returns. Nothing is thrown but for want of memory.
+    template <class Call>
+    child_ending run(Call&& call) {
+        if (!fork_off(call)) {
+            ending_.none = true;
+            return std::move(ending_);
+        }
+        std::stop_callback const on_stop{attempt_.stop.get_token(), [end = wake_[1]] {
+                                             char const one = 0;
+                                             ::send(end, &one, 1, send_quietly | MSG_DONTWAIT);
+                                         }};
+        while (!has_ended()) {
+            steer();
+            wait();
+        }
+        read(); // what it said last
+        if (!ending_.told) kill_group();
+        reap();
+        if (!ending_.told) ending_.error = fault_.empty() ? how_it_ended() : fault_ + "; " + how_it_ended();
+        return std::move(ending_);
+    }
+
+  private:
+    // ---------------------------------------------------------------- making it
+
+    template <class Call>
+    bool fork_off(Call& call) {
+        std::lock_guard const guard{forking<Attempt>::mutex};
+        int ends[2];
+        bool made = socket_pair(wake_) && socket_pair(ends);
+        if (made) {
+            socket_ = ends[0];
+            auto const parent = ::getpid();
+            sigset_t all, before;
+            ::sigfillset(&all);
+            ::pthread_sigmask(SIG_SETMASK, &all, &before); // no handler of the host's runs in the child
+            id_ = ::fork();
+            if (id_ == 0) be_the_child(call, ends[1], parent);
+            int const problem = errno;
+            ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+            ::close(ends[1]);
+            errno = problem;
+            made = id_ > 0;
+        }
+        if (!made) {
+            ending_.error = string("no child process: ") + std::strerror(errno);
+            return false;
+        }
+        ::setpgid(id_, id_); // it does so, too: whoever comes first
+#if defined(__linux__) && defined(SYS_pidfd_open)
+        pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, id_, 0));
+#endif
+        for (int const one : {socket_, wake_[0], wake_[1], pidfd_})
+            if (one >= 0) forking<Attempt>::open.push_back(one);
+        return true;
+    }
+
+    template <class Call>
+    [[noreturn]] void be_the_child(Call& call, int socket, pid_t parent) {
+        try {
+            in_isolated_child.store(true);
+            die_with(parent);
+            ::setpgid(0, 0);
+            child_signals::parent = parent;
+            child_signals::reset();
+            for (int const one : forking<Attempt>::open) ::close(one);
+            for (int const one : {socket_, wake_[0], wake_[1]}) ::close(one);
+            forking<Attempt>::mutex.unlock(); // the one who forked holds it, here as there
+#if defined(__GLIBC__)
+            ::on_exit([](int code, void*) { ::_exit(code); }, nullptr); // before what the parent would destroy
+#else
+            std::atexit([] { ::_exit(child_unheard); });
+#endif
+            Attempt mine; // of whose locks no thread of the parent can hold one
+            mine.record = attempt_.record;
+            mine.handled_by = attempt_.handled_by;
+            mine.how = attempt_.how;
+            mine.started = attempt_.started;
+            child_side<Attempt> side{mine, socket};
+            mine.store = &side;
+            mine.link = &side;
+            auto const end = call(mine);
+            ::_exit(side.say_outcome(end) ? 0 : child_unheard);
+        } catch (...) {
+        }
+        ::_exit(child_unheard);
+    }
+
+    static void die_with(pid_t parent) {
+#if defined(__linux__)
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+#elif defined(__FreeBSD__)
+        int const signal = SIGKILL;
+        ::procctl(P_PID, 0, PROC_PDEATHSIG_CTL, const_cast<int*>(&signal));
+#endif
+        if (::getppid() != parent) ::_exit(child_unheard); // it died before it could be asked for
+    }
+
+    // ---------------------------------------------------------------- waiting for it
+
+    bool has_ended() const {
+        siginfo_t info{};
+        auto const answer = again_if_interrupted(
+            [&] { return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT); });
+        return answer != 0 || info.si_pid == id_; // an error: the host has taken its status
+    }
+
+    void wait() {
+        pollfd files[] = {{wake_[0], POLLIN, 0}, {pidfd_, POLLIN, 0}, {socket_, POLLIN, 0}};
+        if (!answers_.empty()) files[2].events |= POLLOUT;
+        if (::poll(files, 3, wait_time()) <= 0) return;
+        if (files[0].revents != 0) {
+            char some[64];
+            while (::recv(wake_[0], some, sizeof some, MSG_DONTWAIT) > 0) {
+            }
+        }
+        if ((files[2].revents & POLLOUT) != 0) write();
+        if ((files[2].revents & ~POLLOUT) != 0) read();
+    }
+
+    /// In milliseconds, as poll() wants it.
+    int wait_time() const {
+        auto most = duration::max();
+        if (pidfd_ < 0) most = duration{20};
+        if (asked_at_ && !killed_)
+            most = (std::min)(most, std::chrono::ceil<duration>(grace_left()));
+        else if (attempt_.how->timeout && !asked_at_)
+            most = std::clamp(timeout_left(), duration{1}, (std::min)(most, duration{1'000}));
+        if (most == duration::max()) return -1;
+        return static_cast<int>(std::clamp(most, duration{0}, duration{3'600'000}).count());
+    }
+
+    duration timeout_left() const {
+        return saturating_add(time_point{attempt_.how->timeout->value()}, attempt_.started_steady - clock_() + duration{1})
+            .time_since_epoch();
+    }
+
+    steady::duration grace_left() const {
+        auto const bounded = (std::min)(grace_, duration{std::chrono::hours{24 * 365}});
+        return *asked_at_ + bounded - steady::now();
+    }
+
+    /// Passes on a request to stop. A timeout is also noticed here, since nobody else may look: a host that polls waits
+    /// for this very call.
+    void steer() {
+        if (attempt_.reason.load() == stop_reason::none && attempt_.how->timeout && timeout_left() <= duration{0})
+            attempt_.request_stop(stop_reason::timed_out);
+        auto const why = attempt_.reason.load();
+        if (why == stop_reason::none) return;
+        if (!asked_at_) asked_at_ = steady::now();
+        // What a stop finds at work and cannot be told may finish, as in a thread.
+        if (!told_to_stop_ && (why != stop_reason::stopping || attempt_.token_taken.load())) {
+            told_to_stop_ = true;
+            ask_to_stop(why);
+        }
+        if (!killed_ && grace_left() <= steady::duration{0}) {
+            killed_ = true;
+            kill_group();
+        }
+    }
+
+    void ask_to_stop([[maybe_unused]] stop_reason why) const {
+#if defined(__linux__)
+        sigval value{};
+        value.sival_int = static_cast<int>(why);
+        if (::sigqueue(id_, SIGTERM, value) == 0) return;
+#endif
+        ::kill(id_, SIGTERM);
+    }
+
+    /// The child has not been waited for: the id is its own, unless the host takes the status of all processes.
+    void kill_group() const {
+#if defined(__linux__) && defined(SYS_pidfd_send_signal)
+        if (pidfd_ >= 0 && ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0) != 0 && errno == ESRCH) return;
+#endif
+        ::kill(-id_, SIGKILL);
+        ::kill(id_, SIGKILL);
+    }
+
+    void reap() {
+        auto const got = again_if_interrupted([&] { return ::waitpid(id_, &status_, 0); });
+        if (got != id_) status_known_ = false;
+        id_ = -1;
+    }
+
+    string how_it_ended() const {
+        if (!status_known_)
+            return "its child process has ended, and how is not known: the program takes the status of all its "
+                   "children, or ignores SIGCHLD";
+        if (WIFSIGNALED(status_))
+            return "killed by signal " + std::to_string(WTERMSIG(status_)) + signal_name(WTERMSIG(status_));
+        return "exited with code " + std::to_string(WEXITSTATUS(status_)) + " before the handler had returned";
+    }
+
+    // ---------------------------------------------------------------- talking to it
+
+    void read() {
+        while (socket_ >= 0) {
+            char some[16 * 1024];
+            auto const got =
+                again_if_interrupted([&] { return ::recv(socket_, some, sizeof some, MSG_DONTWAIT); });
+            if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+            if (got <= 0) return close_socket(); // its end tells the rest
+            received_.append(some, static_cast<std::size_t>(got));
+            if (!take_frames()) return;
+        }
+    }
+
+    /// False where the child says what makes no sense: it is ended, and no more is read.
+    bool take_frames() {
+        try {
+            std::size_t at = 0;
+            while (received_.size() - at >= child_head) {
+                std::uint64_t size = 0;
+                std::memcpy(&size, received_.data() + at, sizeof size);
+                if (ending_.told || size > payload_limit_ + child_slack + 8 * attempt_.additions.all().size())
+                    throw error(errc::corrupt, "a message of a child process is too long");
+                if (received_.size() - at - child_head < size) break;
+                auto const kind = static_cast<child_says>(received_[at + sizeof size]);
+                take(kind, std::string_view{received_}.substr(at + child_head, static_cast<std::size_t>(size)));
+                at += child_head + static_cast<std::size_t>(size);
+            }
+            received_.erase(0, at);
+            return true;
+        } catch (error const& e) {
+            if (ending_.told) return close_socket(), false;
+            fault_ = e.what();
+            close_socket();
+            kill_group();
+            return false;
+        }
+    }
+
+    void take(child_says kind, std::string_view body) {
+        reader in{body};
+        switch (kind) {
+        case child_says::log: take_log(in.text()); break;
+        case child_says::progress: {
+            auto const fraction = std::bit_cast<double>(in.number());
+            std::lock_guard const guard{attempt_.text_mutex};
+            attempt_.progress = fraction;
+            attempt_.progress_note = in.text();
+            break;
+        }
+        case child_says::token_taken: attempt_.token_taken.store(true); break;
+        case child_says::steps: answer([&] { return steps(); }); break;
+        case child_says::parents: answer([&] { return parents(); }); break;
+        case child_says::keep_step: {
+            auto const name = in.text();
+            auto const value = in.text();
+            answer([&] { return keep_step(name, value); });
+            break;
+        }
+        case child_says::follow_up: {
+            auto one = read_follow_up<string>(in);
+            std::lock_guard const guard{attempt_.text_mutex};
+            attempt_.follow_ups.push_back(std::move(one));
+            break;
+        }
+        case child_says::member: {
+            auto one = read_member<string>(in, attempt_.additions.all().size());
+            std::lock_guard const guard{attempt_.text_mutex};
+            attempt_.additions.add(std::move(one), {});
+            break;
+        }
+        case child_says::outcome: take_outcome(in); break;
+        default: throw error(errc::corrupt, "a message of a child process is of no kind");
+        }
+        in.end();
+    }
+
+    void take_log(string const& line) {
+        auto const clean = bounded_text(line, log_limit);
+        std::lock_guard const guard{attempt_.text_mutex};
+        if (attempt_.log.size() + clean.size() + 1 > log_limit) return; // the child has counted it
+        attempt_.log += clean;
+        attempt_.log += '\n';
+    }
+
+    void take_outcome(reader& in) {
+        child_ending end;
+        end.how = in.one_of(std::uint8_t{last_ending});
+        if (in.flag()) end.asked = in.span();
+        end.error = in.text();
+        auto result = in.text();
+        auto const dropped = in.number();
+        std::lock_guard const guard{attempt_.text_mutex};
+        attempt_.result = std::move(result);
+        attempt_.log_dropped = static_cast<std::size_t>(dropped);
+        end.told = true;
+        ending_ = std::move(end);
+    }
+
+    string steps() const {
+        auto const all = attempt_.store->steps(attempt_.record.id);
+        writer out{parent_says::answer};
+        out.number(all.size());
+        for (auto const& one : all) out.text(one.name).text(one.value);
+        return out.take();
+    }
+
+    string parents() const {
+        auto const all = attempt_.store->parents(attempt_.record.id);
+        writer out{parent_says::answer};
+        out.number(all.size());
+        for (auto const& one : all)
+            out.number(to_number(one.id)).text(one.name).number(static_cast<std::uint64_t>(one.state)).text(one.result);
+        return out.take();
+    }
+
+    string keep_step(string const& name, string const& value) {
+        bool const kept = attempt_.store->keep_step(attempt_.record.id, attempt_.record.fence, name, value);
+        if (!kept) attempt_.lose();
+        return writer{parent_says::answer}.number(kept ? 1 : 0).take();
+    }
+
+    template <class Work>
+    void answer(Work&& work) {
+        try {
+            answers_ += work();
+        } catch (error const& e) {
+            // The other side puts the meaning of the code behind the text again.
+            string text = e.what();
+            auto const meaning = ": " + e.code().message();
+            if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
+            answers_ += writer{parent_says::ax_error}.number(static_cast<std::uint64_t>(e.kind())).text(text).take();
+        } catch (std::exception const& e) {
+            answers_ += writer{parent_says::other_error}.text(e.what()).take();
+        } catch (...) {
+            answers_ += writer{parent_says::other_error}.text("the storage threw no std::exception").take();
+        }
+        write();
+    }
+
+    /// As much as the child takes now: nobody waits for one that does not read.
+    void write() {
+        while (!answers_.empty() && socket_ >= 0) {
+            auto const sent = again_if_interrupted(
+                [&] { return ::send(socket_, answers_.data(), answers_.size(), send_quietly | MSG_DONTWAIT); });
+            if (sent < 0) {
+                if (errno != EAGAIN && errno != EWOULDBLOCK) answers_.clear();
+                return;
+            }
+            answers_.erase(0, static_cast<std::size_t>(sent));
+        }
+    }
+
+    // ---------------------------------------------------------------- the end
+
+    void close_one(int& file) noexcept {
+        if (file < 0) return;
+        std::lock_guard const guard{forking<Attempt>::mutex};
+        auto& open = forking<Attempt>::open;
+        open.erase(std::remove(open.begin(), open.end(), file), open.end());
+        ::close(std::exchange(file, -1));
+    }
+
+    void close_socket() noexcept { close_one(socket_); }
+
+    void close_all() noexcept {
+        close_socket();
+        close_one(pidfd_);
+        for (int& end : wake_) close_one(end);
+    }
+
+    static constexpr std::uint8_t last_ending = 4; ///< of handler_call's endings that a child can tell
+
+    Attempt& attempt_;
+    std::size_t const payload_limit_;
+    duration const grace_;
+    std::function<duration()> clock_;
+
+    pid_t id_ = -1;
+    int socket_ = -1;
+    int pidfd_ = -1;
+    int wake_[2] = {-1, -1};
+    std::optional<steady::time_point> asked_at_; ///< when it was seen that it is to stop
+    bool told_to_stop_ = false;
+    bool killed_ = false;
+    int status_ = 0;
+    bool status_known_ = true;
+    string received_;
+    string answers_;
+    string fault_; ///< why its talk was ended
+    child_ending ending_;
+};
+
+#else
+
+inline constexpr bool can_isolate = false;
+
+inline void refuse_in_isolated_child(char const*) {}
+
+#endif
+
+} // namespace ax::detail
