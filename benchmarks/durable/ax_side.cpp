@@ -12,9 +12,8 @@ class ax_side final : public side {
   public:
     ax_side(std::string const& file, ax::options const& o, handler work, counter done, bool stopped)
         : tasks_(ax::sqlite_storage{file}, o), work_(std::move(work)), done_(std::move(done)) {
-        tasks_.on(probing, [this](probe const&, ax::context& ctx) {
-            work_(ctx.scheduled_at().time_since_epoch().count());
-        });
+        tasks_.on(probing,
+                  [this](probe const&, ax::context& ctx) { work_(ctx.scheduled_at().time_since_epoch().count()); });
         tasks_.observe([this](ax::event const& e) {
             if (e.kind == ax::event_kind::reported) done_(1);
         });

@@ -6,10 +6,10 @@
 
 namespace bench {
 
-void fill(side& where, std::size_t count, std::int64_t first, std::int64_t over) {
+void fill(side& where, std::size_t count, std::int64_t first, std::int64_t over, std::size_t together) {
     std::mt19937_64 random(1);
-    for (std::size_t done = 0; done < count; done += 10'000) {
-        std::vector<task> tasks((std::min<std::size_t>)(10'000, count - done));
+    for (std::size_t done = 0; done < count; done += together) {
+        std::vector<task> tasks((std::min)(together, count - done));
         for (auto& one : tasks)
             one.run_at = first + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(over));
         where.submit(tasks);
@@ -116,11 +116,12 @@ handler lateness_driver::record() {
     };
 }
 
-std::vector<double> lateness_driver::run(side& where, std::size_t count, std::chrono::milliseconds over) {
+std::vector<double> lateness_driver::run(side& where, std::size_t count, std::chrono::duration<double> over) {
     auto const first = wall_us() / 1000 + 2'000; // not before all of them are stored
     std::vector<task> tasks(count);
+    auto const step = over.count() * 1'000 / static_cast<double>(count);
     for (std::size_t i = 0; i != count; ++i)
-        tasks[i].run_at = first + over.count() * static_cast<std::int64_t>(i) / static_cast<std::int64_t>(count);
+        tasks[i].run_at = first + static_cast<std::int64_t>(step * static_cast<double>(i));
     {
         std::scoped_lock const lock(mutex_);
         late_.clear();

@@ -60,8 +60,8 @@ inline void no_counter(std::size_t) {}
 
 inline std::int64_t in_an_hour() { return wall_us() / 1000 + 3'600'000; }
 
-/// Stores tasks that are due at `first` or up to `over` ms later, in no order, 10,000 in a submit.
-void fill(side& where, std::size_t count, std::int64_t first, std::int64_t over);
+/// Stores tasks that are due at `first` or up to `over` ms later, in no order, so many in a submit.
+void fill(side& where, std::size_t count, std::int64_t first, std::int64_t over, std::size_t together = 10'000);
 /// Stores tasks that are due in an hour or up to ten hours later.
 void fill(side& where, std::size_t count);
 
@@ -117,7 +117,7 @@ figures life(settings const& s, make_side const& make, std::size_t count, std::s
 class lateness_driver {
   public:
     handler record();
-    std::vector<double> run(side& where, std::size_t count, std::chrono::milliseconds over);
+    std::vector<double> run(side& where, std::size_t count, std::chrono::duration<double> over);
 
   private:
     std::mutex mutex_;
