@@ -82,7 +82,9 @@ void measure(settings const& s, report& out, std::string const& name,
     keep.keep_all = true;
     comparison both;
     memory above;
-    std::vector<double> late;
+    std::vector<double> p50;
+    std::vector<double> p99;
+    std::vector<double> worst;
     {
         workplace const ax_place(s.dir);
         workplace const raw_place(s.dir);
@@ -100,15 +102,20 @@ void measure(settings const& s, report& out, std::string const& name,
             both.add(mine, cost_of(*raw, raw_driver, s));
         }
         // Last: its tasks end beside those that the driver counts.
-        late = times.run(*ax, s.scaled(2'000), 2s * (std::min)(s.scale, 1.0));
+        for (std::size_t i = 0; i != s.rounds; ++i) {
+            auto late = times.run(*ax, s.scaled(2'000), 2s * (std::min)(s.scale, 1.0));
+            p50.push_back(percentile(late, 0.5));
+            p99.push_back(percentile(late, 0.99));
+            worst.push_back(late.back());
+        }
     }
     both.tell(out, name);
     out.add({name + "/lateness",
              "ms",
              better::lower,
-             percentile(late, 0.99),
+             median(p99),
              {},
-             {{"ax_p50_ms", percentile(late, 0.5)}, {"ax_worst_ms", late.back()}}});
+             {{"ax_p50_ms", median(p50)}, {"ax_worst_ms", percentile(worst, 1)}}});
     out.add({name + "/memory", "MB", better::lower, above.apart(), {}, {{"ax_sqlite_mb", above.sqlite}}});
 }
 
