@@ -146,7 +146,7 @@ figures checkpoint(settings const& s, make_side const& make) {
     store_under_test store(s, make);
     std::atomic<bool> quit{false};
     std::thread load([&] {
-        fill(*store, s.scaled(1e6), in_an_hour(), 36'000'000, 500); // a few ms each: a pause is not one of them
+        fill(*store, s.scaled(5e5), in_an_hour(), 36'000'000, 500); // a few ms each: a pause is not one of them
         quit = true;
     });
     std::vector<task> const one(1, {in_an_hour(), {}});
@@ -158,7 +158,7 @@ figures checkpoint(settings const& s, make_side const& make) {
         std::this_thread::sleep_for(1ms);
     }
     load.join();
-    return store.end(percentile(times, 1), s.scaled(1e6));
+    return store.end(percentile(times, 1), s.scaled(5e5));
 }
 
 void run(settings const& s) {

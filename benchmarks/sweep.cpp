@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What justifies the defaults: how fast, or how late, ax is as one option varies and all others stay as they are.
-//   sweep/claimed/N     claimed_ahead and claimed_peak: 100,000 tasks that wait in the store are run, tasks/s
+//   sweep/claimed/N     claimed_ahead and claimed_peak: 100,000 tasks that wait in the store (5,000 N) are run
 //   sweep/workers/N/... handlers that do nothing, that wait for 5 ms, that compute for 0.2 ms, tasks/s
 //   sweep/read-ahead/N  read_ahead in ms: lateness of 2,000 tasks due over two seconds, ms
 // `sweep --help` lists the options.
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 /// Tasks stored before the start, so that all of them are claimed from the store: tasks a second.
 figures drain(settings const& s, std::size_t claimed) {
-    auto const count = s.scaled(1e5);
+    auto const count = s.scaled((std::min)(1e5, 5e3 * static_cast<double>(claimed)));
     options_of_ax how;
     how.claimed = claimed;
     how.stopped = true;
