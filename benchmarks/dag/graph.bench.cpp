@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What does it cost to build a graph and run it once, over a hand-written loop that knows its shape? Times are for the
-// whole graph; divide by its vertices (items_per_second does).
+// What does it cost to build a graph and run it once, over a hand-written loop that knows its shape and, where it is
+// installed, the flow graph of oneTBB? Times are for the whole graph; divide by its vertices (items_per_second does).
 #include "ax/dag/graph.hpp"
 #include "ax/dispatch/thread_pool.hpp"
 
 #include <benchmark/benchmark.h>
+
+#ifdef AX_BENCH_TBB
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
+
+#include <deque>
+#endif
 
 #include <atomic>
 #include <cstdint>
@@ -144,6 +151,36 @@ void on_a_pool(benchmark::State& state) {
     check(state, sum.total(), size);
 }
 
+#ifdef AX_BENCH_TBB
+/// The flow graph of oneTBB, with one worker beside the caller.
+template <class Shape>
+void tbb_flow_graph(benchmark::State& state) {
+    namespace flow = tbb::flow;
+    using node = flow::continue_node<flow::continue_msg>;
+    tbb::global_control const two(tbb::global_control::max_allowed_parallelism, 2);
+    auto const size = static_cast<std::uint32_t>(state.range(0));
+    spread_sum sum;
+    for (auto _ : state) {
+        flow::graph g;
+        std::deque<node> nodes;
+        std::vector<bool> is_root(size, true);
+        for (std::uint32_t i = 0; i < size; ++i)
+            nodes.emplace_back(g, [&sum, i](flow::continue_msg const&) { sum.add(i); });
+        Shape::shape(size, [&](std::uint32_t child, std::uint32_t parent) {
+            flow::make_edge(nodes[parent], nodes[child]);
+            is_root[child] = false;
+        });
+        for (std::uint32_t i = 0; i < size; ++i)
+            if (is_root[i]) nodes[i].try_put(flow::continue_msg());
+        g.wait_for_all();
+    }
+    check(state, sum.total(), size);
+}
+#define AX_BENCH_TBB_SHAPE(shape) BENCHMARK(tbb_flow_graph<shape>)->Arg(1'000)->Arg(100'000)->UseRealTime()
+#else
+#define AX_BENCH_TBB_SHAPE(shape) static_assert(true)
+#endif
+
 template <class Shape>
 void build_alone(benchmark::State& state) {
     auto const size = static_cast<std::uint32_t>(state.range(0));
@@ -159,6 +196,7 @@ void build_alone(benchmark::State& state) {
     BENCHMARK(by_hand<shape>)->Arg(1'000)->Arg(100'000)->UseRealTime();                                                \
     BENCHMARK(on_this_thread<shape>)->Arg(1'000)->Arg(100'000)->UseRealTime();                                         \
     BENCHMARK(on_a_pool<shape>)->Arg(1'000)->Arg(100'000)->UseRealTime();                                              \
+    AX_BENCH_TBB_SHAPE(shape);                                                                                         \
     BENCHMARK(build_alone<shape>)->Arg(1'000)->Arg(100'000)->UseRealTime()
 AX_BENCH_SHAPE(chain);
 AX_BENCH_SHAPE(fan_out);

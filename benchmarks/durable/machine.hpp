@@ -2,8 +2,9 @@
 // What a benchmark asks of the machine: what the process uses, how often it flushed a file.
 #pragma once
 
+#include <malloc.h>
+#include <sqlite3.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,13 +33,23 @@ inline std::int64_t wall_us() {
 /// How often this process has flushed a file: SQLite does so once for a commit that a power cut must not undo.
 inline std::atomic<std::uint64_t> flushes{0};
 
-/// Resident memory of this process, in MB.
-inline double resident_mb() {
-    std::ifstream file("/proc/self/statm");
-    double pages = 0;
-    file >> pages >> pages;
-    return pages * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
-}
+/// What this process holds, in MB.
+struct memory {
+    double resident = 0;
+    double sqlite = 0; ///< of that: what SQLite has asked for, nearly all of it the pages in its caches
+
+    /// @param trim  First gives back what was freed, so that it does not hide what comes.
+    static memory now(bool trim = false) {
+        if (trim) ::malloc_trim(0);
+        std::ifstream file("/proc/self/statm");
+        double pages = 0;
+        file >> pages >> pages;
+        return {pages * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6,
+                static_cast<double>(sqlite3_memory_used()) / 1e6};
+    }
+    memory since(memory const& before) const { return {resident - before.resident, sqlite - before.sqlite}; }
+    double apart() const { return resident - sqlite; }
+};
 
 /// Processor time and wake-ups of this process so far.
 struct usage {

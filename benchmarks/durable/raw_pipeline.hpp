@@ -8,6 +8,8 @@
 // errors: a failing statement ends the program.
 #pragma once
 
+#include "durable/task.hpp"
+
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -71,12 +73,6 @@ class raw_database {
     std::vector<sqlite3_stmt*> statements_;
 };
 
-/// A task as a caller of the raw pipeline submits it.
-struct raw_task {
-    std::int64_t run_at = 0; ///< milliseconds since the epoch; 0: at once
-    std::string key;         ///< empty: none
-};
-
 class raw_pipeline {
   public:
     /// @param done  Called after each commit that recorded successes, with their number.
@@ -124,7 +120,7 @@ class raw_pipeline {
     }
 
     /// Stores `tasks`; when this returns, they are committed.
-    void submit(std::vector<raw_task> const& tasks) {
+    void submit(std::vector<task> const& tasks) {
         submit_call mine{&tasks, false};
         std::unique_lock lock(mutex_);
         submits_.push_back(&mine);
@@ -152,7 +148,7 @@ class raw_pipeline {
 
   private:
     struct submit_call {
-        std::vector<raw_task> const* tasks;
+        std::vector<task> const* tasks;
         bool stored;
     };
 
@@ -169,16 +165,16 @@ class raw_pipeline {
         std::vector<std::int64_t> ready;
         db_.step(begin_);
         for (auto const* call : calls) {
-            for (auto const& task : *call->tasks) {
-                bool const at_once = task.run_at <= now;
+            for (auto const& one : *call->tasks) {
+                bool const at_once = one.run_at <= now;
                 sqlite3_bind_int64(insert_, 1, next_id_);
                 sqlite3_bind_int64(insert_, 2, at_once ? 1 : 0);
-                sqlite3_bind_int64(insert_, 3, at_once ? now : task.run_at);
+                sqlite3_bind_int64(insert_, 3, at_once ? now : one.run_at);
                 sqlite3_bind_int64(insert_, 4, now);
-                if (task.key.empty())
+                if (one.key.empty())
                     sqlite3_bind_null(insert_, 5);
                 else
-                    sqlite3_bind_text(insert_, 5, task.key.data(), static_cast<int>(task.key.size()), SQLITE_STATIC);
+                    sqlite3_bind_text(insert_, 5, one.key.data(), static_cast<int>(one.key.size()), SQLITE_STATIC);
                 sqlite3_bind_blob(insert_, 6, payload_.data(), static_cast<int>(payload_.size()), SQLITE_STATIC);
                 db_.step(insert_);
                 if (at_once) ready.push_back(next_id_);

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Timers with an id of 64 bits and deadlines over ten minutes, beside a binary heap with lazy cancellation and a
-// multimap behind the same interface. Times are per timer; equal checksums mean that all fired the same timers in the
-// same order.
+// multimap behind the same interface, and, where they are installed, the timers of Asio and of libuv. Times are per
+// timer; equal checksums mean that all fired the same timers in the same order (Asio does not keep that of one tick).
 #include "ax/wheel/timing_wheel.hpp"
+
+#ifdef AX_BENCH_ASIO
+#include "wheel/asio_timers.hpp"
+#endif
+#ifdef AX_BENCH_UV
+#include "wheel/uv_timers.hpp"
+#endif
 
 #include <benchmark/benchmark.h>
 
@@ -376,6 +383,22 @@ AX_BENCH_TIMERS(jump, horizons);
 AX_BENCH_TIMERS(insert_and_jump, all_sizes);
 AX_BENCH_TIMERS(renew, all_sizes);
 AX_BENCH_TIMERS(schedule_and_cancel, all_sizes);
+// The loops of others: each step of the clock is a turn of the loop.
+#define AX_BENCH_LOOP(timers)                                                                                          \
+    BENCHMARK_TEMPLATE(insert, timers)->Apply(sizes);                                                                  \
+    BENCHMARK_TEMPLATE(cancel, timers)->Apply(orders);                                                                 \
+    BENCHMARK_TEMPLATE(insert_and_expire, timers)->Apply(million);                                                     \
+    BENCHMARK_TEMPLATE(jump, timers)->Apply(horizons);                                                                 \
+    BENCHMARK_TEMPLATE(schedule_and_cancel, timers)->Apply(all_sizes)
+#ifdef AX_BENCH_ASIO
+using bench::asio_timers;
+AX_BENCH_LOOP(asio_timers);
+#endif
+#ifdef AX_BENCH_UV
+using bench::uv_timers;
+AX_BENCH_LOOP(uv_timers);
+#endif
+
 BENCHMARK(wakeups)->Arg(1'000)->UseManualTime();
 
 } // namespace
