@@ -3,9 +3,9 @@
 #include "ax/testing/simulation.hpp"
 
 #include "support/catch.hpp"
+#include "testing/seeds.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,11 +23,6 @@ constexpr ax::task_type<> routed{"routed"};
 constexpr ax::task_type<> limited{"limited"};
 constexpr ax::task_type<> periodic{"periodic"};
 constexpr ax::task_type<> member{"member"};
-
-std::uint64_t number_from(char const* name, std::uint64_t otherwise) {
-    char const* const text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// A short life of all that a scheduler has.
 void live(simulation& sim) {
@@ -89,11 +84,10 @@ void live(simulation& sim) {
 } // namespace
 
 TEST_CASE("random histories break no promise", "[testing][simulation]") {
-    auto const first = number_from("AX_SEED", 1);
-    auto const count = number_from("AX_HISTORIES", 50);
+    auto const all = seeds::chosen(50);
     std::size_t starts = 0;
     std::size_t events = 0;
-    for (auto seed = first; seed != first + count; ++seed) {
+    for (auto seed = all.first; seed != all.end(); ++seed) {
         simulation sim{{.seed = seed, .crash = 0.01, .clock_jump = 0.01}};
         live(sim);
         sim.run_for(1h);
@@ -108,8 +102,8 @@ TEST_CASE("random histories break no promise", "[testing][simulation]") {
         REQUIRE(sim.sound());
         CHECK(sim.store().check_invariants().empty());
     }
-    CHECK(starts > count); // it is no calm world
-    CHECK(events > 20 * count);
+    CHECK(starts > all.count); // it is no calm world
+    CHECK(events > 20 * all.count);
 }
 
 TEST_CASE("a seed replays exactly", "[testing][simulation]") {
