@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "testing/faulty_cases.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 using ax::testing::fault;
@@ -31,6 +33,62 @@ TEST_CASE("faulty_storage: reads are busy or late, and nothing else", "[testing]
 
 TEST_CASE("faulty_storage: an outcome whose reply is lost is stored once", "[testing]") {
     faulty_cases::a_settlement_is_read_back<memory_fixture>();
+}
+
+TEST_CASE("faulty_storage: who starts takes its former self's tasks, and a node's beside it only by take_over()",
+          "[testing]") {
+    using store_type = ax::testing::faulty_storage<ax::memory_storage>;
+    using faulty_cases::t0;
+    store_type const shared{ax::memory_storage{}};
+    auto left = shared.another_node();
+    auto right = shared.another_node();
+    auto const reclaim = [](store_type& from, std::uint64_t node) {
+        std::size_t taken = 0;
+        from.transact(ax::commit::durable, [&](store_type::writer& w) {
+            taken = w.reclaim({ax::node_id{node}, 3, t0}).reclaimed;
+        });
+        return taken;
+    };
+    auto const claim = [](store_type& by, std::uint64_t node) {
+        ax::alarms due;
+        REQUIRE_FALSE(faulty_cases::insert(by, due));
+        ax::claim_request const wanted{due.front().id, false, {}};
+        ax::claim_answer answer;
+        by.transact(ax::commit::durable, [&](store_type::writer& w) {
+            answer = w.claim({&wanted, 1}, {ax::node_id{node}, t0, t0, 0});
+        });
+        REQUIRE(answer.claimed.size() == 1);
+        return answer.claimed.front();
+    };
+    auto const of_left = claim(left, 1);
+    auto const of_right = claim(right, 2);
+    CHECK(left.is_mine(ax::node_id{1}));
+    CHECK_FALSE(left.is_mine(ax::node_id{2}));
+
+    left.cut(); // which nobody knows yet
+    CHECK(right.alive());
+    CHECK(reclaim(right, 2) == 0);
+    CHECK(right.find(of_left.id)->state == ax::task_state::dispatched);
+
+    auto next = left.another_life(); // its node has started anew
+    CHECK(reclaim(next, 3) == 1);
+    CHECK(right.find(of_left.id)->state == ax::task_state::ready);
+    CHECK(right.find(of_right.id)->state == ax::task_state::dispatched);
+
+    CHECK(right.take_over(t0).reclaimed == 1); // it stands still, and the others have waited long enough
+    ax::attempt_end late;
+    late.id = of_right.id;
+    late.fence = of_right.fence;
+    late.ended = t0;
+    late.started = t0;
+    ax::settlement answer;
+    right.transact(ax::commit::durable, [&](store_type::writer& w) { answer = w.settle({&late, 1}, t0); });
+    CHECK_FALSE(answer.accepted.front());
+    CHECK(next.find(of_right.id)->state == ax::task_state::ready);
+
+    auto const anew = claim(right, 2); // it goes on
+    CHECK(reclaim(next, 3) == 0);
+    CHECK(next.find(anew.id)->state == ax::task_state::dispatched);
 }
 
 TEST_CASE("fault_plan: one seed gives one course of events, at the given rates", "[testing]") {
