@@ -84,11 +84,13 @@ void live(simulation& sim) {
 } // namespace
 
 TEST_CASE("random histories break no promise", "[testing][simulation]") {
-    auto const all = seeds::chosen(50);
+    auto const nodes = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{3});
+    auto const all = seeds::chosen(nodes == 1 ? 50 : 25);
     std::size_t starts = 0;
     std::size_t events = 0;
+    std::size_t takeovers = 0;
     for (auto seed = all.first; seed != all.end(); ++seed) {
-        simulation sim{{.seed = seed, .crash = 0.01, .clock_jump = 0.01}};
+        simulation sim{{.seed = seed, .nodes = nodes, .crash = 0.01, .freeze = 0.01, .clock_jump = 0.01}};
         live(sim);
         sim.run_for(1h);
         if (sim.sound()) {
@@ -98,12 +100,16 @@ TEST_CASE("random histories break no promise", "[testing][simulation]") {
         }
         starts += sim.starts();
         events += sim.judge().events();
+        takeovers += sim.takeovers();
+        CAPTURE(nodes);
         INFO(sim.report());
         REQUIRE(sim.sound());
         CHECK(sim.store().check_invariants().empty());
     }
-    CHECK(starts > all.count); // it is no calm world
+    CHECK(starts > nodes * all.count); // it is no calm world
     CHECK(events > 20 * all.count);
+    if (nodes == 1) CHECK(takeovers == 0);
+    if (nodes != 1) CHECK(takeovers > all.count / 2);
 }
 
 TEST_CASE("a seed replays exactly", "[testing][simulation]") {
