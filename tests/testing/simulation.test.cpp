@@ -113,8 +113,9 @@ TEST_CASE("random histories break no promise", "[testing][simulation]") {
 }
 
 TEST_CASE("a seed replays exactly", "[testing][simulation]") {
-    auto const course = [](std::uint64_t seed) {
-        simulation sim{{.seed = seed, .crash = 0.01, .clock_jump = 0.01}};
+    auto const nodes = GENERATE(std::size_t{1}, std::size_t{3});
+    auto const course = [nodes](std::uint64_t seed) {
+        simulation sim{{.seed = seed, .nodes = nodes, .crash = 0.01, .freeze = 0.01, .clock_jump = 0.01}};
         live(sim);
         std::string all;
         sim.on_event([&](ax::event const& e) {
@@ -182,4 +183,84 @@ TEST_CASE("a crash that is written down comes at its commit", "[testing][simulat
     CHECK(runs == (what == fault::crash_before ? 2 : 1));
     CHECK(sim.starts() == (what == fault::crash_before || what == fault::crash_after ? 2 : 1));
     CHECK(sim.plan().happened(what) == 1);
+}
+
+TEST_CASE("a node that stands still for longer than its lease loses its task, and what it reports is refused",
+          "[testing][simulation]") {
+    auto calm = world::calm();
+    calm.nodes = 2;
+    simulation sim{calm};
+    int runs = 0;
+    std::vector<std::string> events;
+    std::vector<std::size_t> nodes;
+    bool const in_time = GENERATE(false, true);
+    auto const pause = in_time ? calm.lease.value() - 1ms : ax::duration{30min};
+    sim.on_event([&](ax::event const& e) {
+        if (events.empty()) sim.freeze(sim.node(), pause); // it has claimed the task, and not begun
+        events.emplace_back(to_string(e.kind));
+        nodes.push_back(sim.node());
+    });
+    sim.at_start([&](tasks_type& tasks) { tasks.on(plain, [&] { ++runs; }); });
+    auto const id = sim.live().submit(plain).id;
+    sim.run_for(1h);
+    CHECK(sim.takeovers() == (in_time ? 0 : 1));
+    if (in_time) {
+        CHECK(events == std::vector<std::string>{"picked up", "dispatched", "reported"});
+        CHECK(runs == 1);
+    } else {
+        CHECK(events ==
+              std::vector<std::string>{"picked up", "picked up", "dispatched", "reported", "dispatched", "refused"});
+        CHECK(nodes == std::vector{nodes[0], 1 - nodes[0], 1 - nodes[0], 1 - nodes[0], nodes[0], nodes[0]});
+        CHECK(runs == 2);
+        REQUIRE(sim.store().history(id).size() == 2);
+        CHECK(sim.store().history(id)[0].outcome == ax::attempt_outcome::crashed);
+        CHECK(sim.store().history(id)[1].outcome == ax::attempt_outcome::succeeded);
+    }
+    CHECK(sim.starts() == 2);
+    sim.settle_all(1h);
+    INFO(sim.report());
+    CHECK(sim.sound());
+}
+
+TEST_CASE("a node that comes up leaves to the others what they run, and takes what its former self had",
+          "[testing][simulation]") {
+    auto calm = world::calm();
+    calm.nodes = 2;
+    calm.lease = 24h; // nobody waits for that
+    simulation sim{calm};
+    int runs = 0;
+    sim.at_start([&](tasks_type& tasks) {
+        tasks.on(plain, [&] {
+            ++runs;
+            sim.crash(1 - sim.node()); // and it comes up while this one works
+            sim.work(1h);
+        });
+        tasks.on(member, [&] {});
+    });
+    SECTION("of the others") {
+        auto const id = sim.live().submit(plain).id;
+        sim.run_for(2h);
+        CHECK(runs == 1);
+        CHECK(sim.store().find(id)->attempts == 1);
+        CHECK(sim.starts() == 3);
+    }
+    SECTION("of its own") {
+        auto const id = sim.live().submit(member).id;
+        sim.plan().at("claim", 1, fault::crash_after);
+        sim.run_for(2min);
+        CHECK(sim.store().find(id)->attempts == 2);
+        CHECK(sim.store().find(id)->state == ax::task_state::succeeded);
+        CHECK(sim.starts() == 3);
+    }
+    CHECK(sim.takeovers() == 0);
+    sim.settle_all(1h);
+    INFO(sim.report());
+    CHECK(sim.sound());
+}
+
+TEST_CASE("a world that cannot be is refused", "[testing][simulation]") {
+    CHECK_THROWS_AS(simulation{{.nodes = 0}}, ax::error);
+    CHECK_THROWS_AS(simulation{{.lease = 0s}}, ax::error);
+    simulation sim;
+    CHECK_THROWS_AS(sim.live(1), std::out_of_range);
 }

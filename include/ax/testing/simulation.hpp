@@ -198,11 +198,12 @@ class simulation {
         if (judge_.sound()) judge_.finish_all(store_.base(), clock_.now());
     }
 
-    /// The process of that node ends at once.
+    /// The process of that node ends at once. Not from within it.
+    /// @throws std::out_of_range  There is no such node; as freeze() and live() do.
     void crash(std::size_t node = 0) { crash(processes_.at(node)); }
 
     /// That node stands still for so long, as a machine that is suspended or a process that is stopped: its handlers,
-    /// its claims and its lease, while the others go on. Not from within one of its handlers.
+    /// its claims and its lease, while the others go on. In one of its own handlers it comes behind that.
     void freeze(std::size_t node, time_span span) { freeze(processes_.at(node), span.value()); }
 
     /// The scheduler of the process that lives as that node, which comes up for that if none does.
@@ -221,6 +222,9 @@ class simulation {
     /// A number below `below`, out of the seed: for what a test decides by chance.
     std::uint64_t draw(std::uint64_t below) { return random_() % below; }
     bool by_chance(double share) { return share > 0 && static_cast<double>(random_() >> 11U) * 0x1p-53 < share; }
+
+    /// Which node acts: of the handler, the caller, the start or the event that asks; 0 where none does.
+    std::size_t node() const noexcept { return acting_ == nullptr ? 0 : acting_->number; }
 
     std::size_t starts() const noexcept { return starts_; } ///< of processes
     std::size_t steps() const noexcept { return steps_; }
