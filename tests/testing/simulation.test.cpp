@@ -96,7 +96,7 @@ TEST_CASE("random histories break no promise", "[testing][simulation]") {
         if (sim.sound()) {
             sim.plan().on(false);
             sim.live().resume(plain);
-            sim.settle_all(24h);
+            sim.settle_all(3h);
         }
         starts += sim.starts();
         events += sim.judge().events();
