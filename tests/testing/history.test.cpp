@@ -160,7 +160,8 @@ TEST_CASE("history: attempts that must not be", "[testing]") {
     CHECK_FALSE(judge.sound());
 }
 
-TEST_CASE("history: a node that was cut off may run what others have taken over, and report nothing of it", "[testing]") {
+TEST_CASE("history: a node that was cut off may run what others have taken over, and report nothing of it",
+          "[testing]") {
     history judge;
     bool const has_started = GENERATE(true, false);
     if (has_started) judge.record(event_of(event_kind::dispatched, 6), 0);
@@ -198,8 +199,7 @@ TEST_CASE("history: two nodes run one task at once", "[testing]") {
     first.id = second.id = due.front().id;
     judge.record(first, 0);
     SECTION("since it was taken from one that lives") {
-        store.transact(ax::commit::durable,
-                       [&](ax::memory_storage::writer& w) { w.reclaim({ax::node_id{2}, 3, t0}); });
+        store.transact(ax::commit::durable, [&](ax::memory_storage::writer& w) { w.reclaim({ax::node_id{2}, 3, t0}); });
         judge.record(second, 1);
         judge.glance(store, t0);
         CHECK(has(judge, "task 1 has two live attempts"));

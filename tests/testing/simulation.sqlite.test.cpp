@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random histories on SQLite: what the simulation finds no fault in, memory_storage alone has not made so.
-#include "ax/storage/sqlite.hpp"
 #include "ax/testing/simulation.hpp"
+#include "ax/storage/sqlite.hpp"
 
 #include "storage/sqlite_fixture.hpp"
 #include "support/catch.hpp"

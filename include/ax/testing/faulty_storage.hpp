@@ -42,8 +42,8 @@ struct host_connection_of<Storage> {
 /// their calls fails from then on, with error unavailable, and nothing is written. another_life() gives a copy for the
 /// process that comes next, another_node() one for a process beside this one.
 ///
-/// Where there are several, who starts takes over what its own former self held and leaves what the others hold, dead or
-/// alive, until take_over(): as if each had a lease, and the test said when it runs out. For that the storage has to
+/// Where there are several, who starts takes over what its own former self held and leaves what the others hold, dead
+/// or alive, until take_over(): as if each had a lease, and the test said when it runs out. For that the storage has to
 /// heed reclaim_terms::beside.
 /// Threads: safe, as the storage is; set the plan and the hooks while nothing else uses it.
 template <storage Storage>
@@ -59,7 +59,7 @@ class faulty_storage : public detail::host_connection_of<Storage> {
         explicit core(Storage s, fault_plan p) : store(std::move(s)), plan(std::move(p)) {}
 
         Storage store;
-        std::mutex mutex; ///< guards the plan, the hooks and the lives
+        std::mutex mutex;             ///< guards the plan, the hooks and the lives
         std::vector<life_type> lives; ///< the latest of each node
         fault_plan plan;
         unique_function<void()> on_late;
@@ -276,8 +276,8 @@ class faulty_storage : public detail::host_connection_of<Storage> {
         return next;
     }
 
-    /// The others have waited long enough for this process, which may be dead, or live and not know it: what it holds is
-    /// taken from it, without faults. What it claims from now on is its own again.
+    /// The others have waited long enough for this process, which may be dead, or live and not know it: what it holds
+    /// is taken from it, without faults. What it claims from now on is its own again.
     reclaim_answer take_over(time_point now, std::size_t poison_after = 3) {
         reclaim_terms terms{node_id{}, poison_after, now};
         add_beside(terms.beside);

@@ -23,7 +23,8 @@ namespace ax::testing {
 /// Records what schedulers and their store do, and finds what must not happen:
 ///
 ///  1. A task whose submit was acknowledged is not lost.
-///  2. No two attempts of one task live at once, and each has a larger fence than those before. Where a node was cut off
+///  2. No two attempts of one task live at once, and each has a larger fence than those before. Where a node was cut
+///  off
 ///     and its tasks taken over, its attempts may still run; what they report is refused.
 ///  3. Versions and fences in the store never fall, and what has succeeded stays so.
 ///  4. No attempt starts before its task is due; none starts after the task has succeeded.

@@ -235,7 +235,8 @@ class simulation {
 
     /// The seed, what was wrong, and the latest events.
     std::string report() const {
-        return "seed " + std::to_string(world_.seed) + ", step " + std::to_string(steps_) + ", process " +
+        auto const nodes = several() ? ", " + std::to_string(processes_.size()) + " nodes" : std::string{};
+        return "seed " + std::to_string(world_.seed) + nodes + ", step " + std::to_string(steps_) + ", process " +
                std::to_string(starts_) + '\n' + judge_.report();
     }
 
