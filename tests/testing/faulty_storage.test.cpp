@@ -3,123 +3,92 @@
 
 #include "ax/storage/memory.hpp"
 
+#include "storage/memory_fixture.hpp"
 #include "support/catch.hpp"
-#include "support/instants.hpp"
+#include "testing/faulty_cases.hpp"
 
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 using ax::testing::fault;
 using ax::testing::fault_plan;
-using store_type = ax::testing::faulty_storage<ax::memory_storage>;
 
-static_assert(ax::storage<store_type>);
-static_assert(!ax::transactional_storage<store_type>);
-
-namespace {
-
-using test::t0;
-
-/// Inserts one task. Gives the code of what is thrown, nothing where nothing is.
-std::optional<ax::errc> insert(store_type& store, ax::alarms& due, int* calls = nullptr) {
-    try {
-        store.transact(ax::commit::durable, [&](store_type::writer& w) {
-            if (calls != nullptr) ++*calls;
-            due.clear();
-            ax::new_task task;
-            task.type = w.type("t");
-            w.insert({&task, 1}, t0, due);
-        });
-        return std::nullopt;
-    } catch (ax::error const& e) {
-        return e.kind();
-    }
-}
-
-std::size_t tasks(store_type const& store) { return store.base().list({}, t0).size(); }
-
-} // namespace
+static_assert(ax::storage<ax::testing::faulty_storage<ax::memory_storage>>);
+static_assert(!ax::transactional_storage<ax::testing::faulty_storage<ax::memory_storage>>);
 
 TEST_CASE("faulty_storage without a plan is the storage itself", "[testing]") {
-    store_type store{ax::memory_storage{}};
-    ax::alarms due;
-    CHECK_FALSE(insert(store, due));
-    CHECK(due.size() == 1);
-    CHECK(store.list({}, t0).size() == 1);
-    CHECK(store.commits() == 1);
-    CHECK(store.alive());
+    faulty_cases::transparent<memory_fixture>();
 }
 
-TEST_CASE("faulty_storage: each fault does what it says", "[testing]") {
-    struct expected {
-        fault what;
-        std::optional<ax::errc> code;
-        std::size_t written;
-        bool alive;
-    };
-    auto const each = GENERATE(
-        expected{fault::none, std::nullopt, 1, true}, //
-        expected{fault::busy, ax::errc::unavailable, 0, true}, expected{fault::full, ax::errc::disk_full, 0, true},
-        expected{fault::lost_request, ax::errc::outcome_unknown, 0, true},
-        expected{fault::lost_reply, ax::errc::outcome_unknown, 1, true}, expected{fault::redone, std::nullopt, 1, true},
-        expected{fault::late, std::nullopt, 1, true}, expected{fault::crash_before, ax::errc::unavailable, 0, false},
-        expected{fault::crash_after, ax::errc::unavailable, 1, false});
-    std::string const call = GENERATE("commit", "insert"); // a verb in the transaction, or the commit
-    CAPTURE(to_string(each.what), call);
-    store_type store{ax::memory_storage{}};
-    store.plan().at(call, 1, each.what);
-    int late = 0;
-    int said = 0;
-    std::size_t acknowledged = 0;
-    store.on_late([&] { ++late; });
-    store.on_fault([&](std::string_view, fault what) {
-        CHECK(what == each.what);
-        ++said;
-    });
-    store.on_acknowledged([&](std::span<ax::insertion const> answers) { acknowledged += answers.size(); });
-    ax::alarms due;
-    int calls = 0;
-    CHECK(insert(store, due, &calls) == each.code);
-    CHECK(tasks(store) == each.written);
-    CHECK(store.alive() == each.alive);
-    CHECK(late == (each.what == fault::late ? 1 : 0));
-    CHECK(said == (each.what == fault::none ? 0 : 1));
-    CHECK(acknowledged == (each.code ? 0 : 1));
-    if (each.what == fault::redone) CHECK(calls == 2);
-    CHECK(store.plan().happened(each.what) >= 1);
-    if (each.alive) CHECK_FALSE(insert(store, due)); // it comes once
-}
+TEST_CASE("faulty_storage: each fault does what it says", "[testing]") { faulty_cases::each_fault<memory_fixture>(); }
 
 TEST_CASE("faulty_storage: the end of a life ends every copy, and nothing that was written", "[testing]") {
-    store_type store{ax::memory_storage{}};
-    auto copy = store;
-    ax::alarms due;
-    REQUIRE_FALSE(insert(copy, due));
-    auto next = store.another_life();
-    CHECK_FALSE(copy.alive());
-    CHECK(insert(copy, due) == ax::errc::unavailable);
-    CHECK_THROWS_AS(store.list({}, t0), ax::error);
-    CHECK(next.list({}, t0).size() == 1);
-    next.cut();
-    CHECK_THROWS_AS(next.list({}, t0), ax::error);
-    auto last = next.another_life();
-    CHECK(last.list({}, t0).size() == 1);
+    faulty_cases::lives<memory_fixture>();
 }
 
 TEST_CASE("faulty_storage: reads are busy or late, and nothing else", "[testing]") {
-    store_type store{ax::memory_storage{}, fault_plan{3}.rate(fault::lost_reply, 0.5).rate(fault::busy, 0.5)};
-    int busy = 0;
-    for (int i = 0; i != 1'000; ++i) try {
-            (void)store.list({}, t0);
-        } catch (ax::error const& e) {
-            CHECK(e.kind() == ax::errc::unavailable);
-            ++busy;
-        }
-    CHECK(busy > 400);
-    CHECK(busy < 600);
+    faulty_cases::reads_are_busy<memory_fixture>();
+}
+
+TEST_CASE("faulty_storage: an outcome whose reply is lost is stored once", "[testing]") {
+    faulty_cases::a_settlement_is_read_back<memory_fixture>();
+}
+
+TEST_CASE("faulty_storage: who starts takes its former self's tasks, and a node's beside it only by take_over()",
+          "[testing]") {
+    using store_type = ax::testing::faulty_storage<ax::memory_storage>;
+    using faulty_cases::t0;
+    store_type const shared{ax::memory_storage{}};
+    auto left = shared.another_node();
+    auto right = shared.another_node();
+    auto const reclaim = [](store_type& from, std::uint64_t node) {
+        std::size_t taken = 0;
+        from.transact(ax::commit::durable, [&](store_type::writer& w) {
+            taken = w.reclaim({ax::node_id{node}, 3, t0}).reclaimed;
+        });
+        return taken;
+    };
+    auto const claim = [](store_type& by, std::uint64_t node) {
+        ax::alarms due;
+        REQUIRE_FALSE(faulty_cases::insert(by, due));
+        ax::claim_request const wanted{due.front().id, false, {}};
+        ax::claim_answer answer;
+        by.transact(ax::commit::durable, [&](store_type::writer& w) {
+            answer = w.claim({&wanted, 1}, {ax::node_id{node}, t0, t0, 0});
+        });
+        REQUIRE(answer.claimed.size() == 1);
+        return answer.claimed.front();
+    };
+    auto const of_left = claim(left, 1);
+    auto const of_right = claim(right, 2);
+    CHECK(left.is_mine(ax::node_id{1}));
+    CHECK_FALSE(left.is_mine(ax::node_id{2}));
+
+    left.cut(); // which nobody knows yet
+    CHECK(right.alive());
+    CHECK(reclaim(right, 2) == 0);
+    CHECK(right.find(of_left.id)->state == ax::task_state::dispatched);
+
+    auto next = left.another_life(); // its node has started anew
+    CHECK(reclaim(next, 3) == 1);
+    CHECK(right.find(of_left.id)->state == ax::task_state::ready);
+    CHECK(right.find(of_right.id)->state == ax::task_state::dispatched);
+
+    CHECK(right.take_over(t0).reclaimed == 1); // it stands still, and the others have waited long enough
+    ax::attempt_end late;
+    late.id = of_right.id;
+    late.fence = of_right.fence;
+    late.ended = t0;
+    late.started = t0;
+    ax::settlement answer;
+    right.transact(ax::commit::durable, [&](store_type::writer& w) { answer = w.settle({&late, 1}, t0); });
+    CHECK_FALSE(answer.accepted.front());
+    CHECK(next.find(of_right.id)->state == ax::task_state::ready);
+
+    auto const anew = claim(right, 2); // it goes on
+    CHECK(reclaim(next, 3) == 0);
+    CHECK(next.find(anew.id)->state == ax::task_state::dispatched);
 }
 
 TEST_CASE("fault_plan: one seed gives one course of events, at the given rates", "[testing]") {

@@ -160,6 +160,72 @@ TEST_CASE("history: attempts that must not be", "[testing]") {
     CHECK_FALSE(judge.sound());
 }
 
+TEST_CASE("history: a node that was cut off may run what others have taken over, and report nothing of it",
+          "[testing]") {
+    history judge;
+    bool const has_started = GENERATE(true, false);
+    if (has_started) judge.record(event_of(event_kind::dispatched, 6), 0);
+    judge.taken_over(ax::task_id{7}, ax::fence_token{6});
+    if (!has_started) judge.record(event_of(event_kind::dispatched, 6), 0);
+    judge.record(event_of(event_kind::dispatched, 8), 1);
+    CHECK(judge.sound());
+    SECTION("it is refused") {
+        judge.record(event_of(event_kind::refused, 6), 0);
+        judge.record(event_of(event_kind::reported, 8), 1);
+        CHECK(judge.sound());
+        judge.record(event_of(event_kind::refused, 6), 0); // which comes once
+        CHECK(has(judge, "task 7 was taken from its only owner"));
+    }
+    SECTION("it is believed") {
+        judge.record(event_of(event_kind::reported, 6), 0);
+        CHECK(has(judge, "task 7 was reported by a node that had lost it"));
+    }
+}
+
+TEST_CASE("history: two nodes run one task at once", "[testing]") {
+    history judge;
+    ax::memory_storage store;
+    ax::alarms due;
+    ax::fence_token fence{};
+    store.transact(ax::commit::durable, [&](ax::memory_storage::writer& w) {
+        ax::new_task task;
+        task.type = w.type("t");
+        auto const id = w.insert({&task, 1}, t0, due).front().id;
+        ax::claim_request const wanted{id, false, {}};
+        fence = w.claim({&wanted, 1}, {ax::node_id{1}, t0, t0, 0}).claimed.front().fence;
+    });
+    auto first = event_of(event_kind::dispatched, to_number(fence));
+    auto second = event_of(event_kind::dispatched, to_number(fence) + 1);
+    first.id = second.id = due.front().id;
+    judge.record(first, 0);
+    SECTION("since it was taken from one that lives") {
+        store.transact(ax::commit::durable, [&](ax::memory_storage::writer& w) { w.reclaim({ax::node_id{2}, 3, t0}); });
+        judge.record(second, 1);
+        judge.glance(store, t0);
+        CHECK(has(judge, "task 1 has two live attempts"));
+    }
+    SECTION("as far as events tell: its outcome is stored, and the node has yet to learn it") {
+        ax::attempt_end end;
+        end.id = first.id;
+        end.fence = fence;
+        end.outcome = ax::attempt_outcome::failed;
+        end.retry_at = t0;
+        end.started = t0;
+        end.ended = t0;
+        store.transact(ax::commit::durable, [&](ax::memory_storage::writer& w) { w.settle({&end, 1}, t0); });
+        judge.record(second, 1);
+        judge.glance(store, t0);
+        CHECK(judge.sound());
+    }
+    SECTION("of which one has ended") {
+        judge.process_ended(1);
+        judge.process_ended(0);
+        judge.record(second, 1);
+        judge.glance(store, t0);
+        CHECK(judge.sound());
+    }
+}
+
 TEST_CASE("history: an attempt before its instant", "[testing]") {
     history judge;
     judge.clock_was_set(t0 + 2h); // before it was picked up: no excuse

@@ -3,9 +3,10 @@
 #include "ax/testing/simulation.hpp"
 
 #include "support/catch.hpp"
+#include "testing/random_life.hpp"
+#include "testing/seeds.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,108 +14,43 @@
 using namespace std::chrono_literals;
 using ax::testing::fault;
 using ax::testing::world;
-using simulation = ax::testing::simulation<>;
-using tasks_type = simulation::scheduler_type;
-
-namespace {
-
-constexpr ax::task_type<> plain{"plain"};
-constexpr ax::task_type<> routed{"routed"};
-constexpr ax::task_type<> limited{"limited"};
-constexpr ax::task_type<> periodic{"periodic"};
-constexpr ax::task_type<> member{"member"};
-
-std::uint64_t number_from(char const* name, std::uint64_t otherwise) {
-    char const* const text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-/// A short life of all that a scheduler has.
-void live(simulation& sim) {
-    sim.judge().limit_type("limited", 2);
-    sim.judge().limit_tag("tenant", 3);
-    auto const busy = [&sim](ax::context&) {
-        if (sim.draw(3) == 0) sim.work(ax::duration{static_cast<std::int64_t>(sim.draw(20'000))});
-        switch (sim.draw(12)) {
-        case 0: throw std::runtime_error("it failed");
-        case 1: throw ax::snooze{30s};
-        case 2: throw ax::give_up{"it gave up"};
-        default: return;
-        }
-    };
-    sim.at_start([busy](tasks_type& tasks) {
-        ax::handler_options const how{.retry = ax::retry::fixed(20s).attempts(4)};
-        tasks.limit_tag("tenant", {.concurrency = 3});
-        tasks.on(plain, busy, how);
-        tasks.on(routed, busy, how);
-        tasks.on(limited, busy, {.retry = ax::retry::fixed(20s).attempts(3), .concurrency = 2});
-        tasks.on(periodic, busy, how);
-        tasks.on(member, busy, how);
-        tasks.schedule("minutes", ax::every{5min}, periodic);
-        tasks.schedule("pauses", ax::after_each{7min}, periodic);
-        tasks.schedule("hours", ax::cron{"0 * * * *"}, periodic, {}, {.misfire = ax::misfire::run_all(3)});
-    });
-    sim.each(4min, [&sim](tasks_type& tasks) {
-        switch (sim.draw(6)) {
-        case 0: tasks.submit(plain, {}, {.delay = ax::duration{static_cast<std::int64_t>(sim.draw(600'000))}}); break;
-        case 1:
-            for (int i = 0; i != 3; ++i) tasks.submit(routed, {}, {.route_key = sim.draw(2) == 0 ? "left" : "right"});
-            break;
-        case 2:
-            for (int i = 0; i != 4; ++i) tasks.submit(limited, {}, {.tags = {"tenant"}});
-            break;
-        case 3: {
-            auto const id = tasks.submit(plain, {}, {.key = "only", .delay = 3min, .tags = {"tenant"}}).id;
-            if (sim.draw(2) == 0) tasks.cancel(id);
-            break;
-        }
-        case 4: {
-            ax::workflow whole{"whole"};
-            auto const begin = whole.add(member);
-            auto const left = whole.add(member, {}, {.after = {begin}});
-            auto const right = whole.add(plain, {}, {.after = {begin}});
-            whole.add(member, {}, {.after = {left, right}});
-            tasks.submit(whole);
-            break;
-        }
-        default:
-            if (sim.draw(2) == 0)
-                tasks.pause(plain);
-            else
-                tasks.resume(plain);
-        }
-    });
-}
-
-} // namespace
+using random_life::bad_world;
+using random_life::limited;
+using random_life::live;
+using random_life::member;
+using random_life::periodic;
+using random_life::plain;
+using random_life::simulation;
+using random_life::tasks_type;
 
 TEST_CASE("random histories break no promise", "[testing][simulation]") {
-    auto const first = number_from("AX_SEED", 1);
-    auto const count = number_from("AX_HISTORIES", 50);
+    auto const nodes = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{3});
+    auto const all = seeds::chosen(nodes == 1 ? 50 : 25);
     std::size_t starts = 0;
     std::size_t events = 0;
-    for (auto seed = first; seed != first + count; ++seed) {
-        simulation sim{{.seed = seed, .crash = 0.01, .clock_jump = 0.01}};
+    std::size_t takeovers = 0;
+    for (auto seed = all.first; seed != all.end(); ++seed) {
+        simulation sim{bad_world(seed, nodes)};
         live(sim);
         sim.run_for(1h);
-        if (sim.sound()) {
-            sim.plan().on(false);
-            sim.live().resume(plain);
-            sim.settle_all(24h);
-        }
+        random_life::end(sim);
         starts += sim.starts();
         events += sim.judge().events();
+        takeovers += sim.takeovers();
         INFO(sim.report());
         REQUIRE(sim.sound());
         CHECK(sim.store().check_invariants().empty());
     }
-    CHECK(starts > count); // it is no calm world
-    CHECK(events > 20 * count);
+    CHECK(starts > nodes * all.count); // it is no calm world
+    CHECK(events > 20 * all.count);
+    if (nodes == 1) CHECK(takeovers == 0);
+    if (nodes != 1) CHECK(takeovers > all.count / 2);
 }
 
 TEST_CASE("a seed replays exactly", "[testing][simulation]") {
-    auto const course = [](std::uint64_t seed) {
-        simulation sim{{.seed = seed, .crash = 0.01, .clock_jump = 0.01}};
+    auto const nodes = GENERATE(std::size_t{1}, std::size_t{3});
+    auto const course = [nodes](std::uint64_t seed) {
+        simulation sim{bad_world(seed, nodes)};
         live(sim);
         std::string all;
         sim.on_event([&](ax::event const& e) {
@@ -182,4 +118,84 @@ TEST_CASE("a crash that is written down comes at its commit", "[testing][simulat
     CHECK(runs == (what == fault::crash_before ? 2 : 1));
     CHECK(sim.starts() == (what == fault::crash_before || what == fault::crash_after ? 2 : 1));
     CHECK(sim.plan().happened(what) == 1);
+}
+
+TEST_CASE("a node that stands still for longer than its lease loses its task, and what it reports is refused",
+          "[testing][simulation]") {
+    auto calm = world::calm();
+    calm.nodes = 2;
+    simulation sim{calm};
+    int runs = 0;
+    std::vector<std::string> events;
+    std::vector<std::size_t> nodes;
+    bool const in_time = GENERATE(false, true);
+    auto const pause = in_time ? calm.lease.value() - 1ms : ax::duration{30min};
+    sim.on_event([&](ax::event const& e) {
+        if (events.empty()) sim.freeze(sim.node(), pause); // it has claimed the task, and not begun
+        events.emplace_back(to_string(e.kind));
+        nodes.push_back(sim.node());
+    });
+    sim.at_start([&](tasks_type& tasks) { tasks.on(plain, [&] { ++runs; }); });
+    auto const id = sim.live().submit(plain).id;
+    sim.run_for(1h);
+    CHECK(sim.takeovers() == (in_time ? 0 : 1));
+    if (in_time) {
+        CHECK(events == std::vector<std::string>{"picked up", "dispatched", "reported"});
+        CHECK(runs == 1);
+    } else {
+        CHECK(events ==
+              std::vector<std::string>{"picked up", "picked up", "dispatched", "reported", "dispatched", "refused"});
+        CHECK(nodes == std::vector{nodes[0], 1 - nodes[0], 1 - nodes[0], 1 - nodes[0], nodes[0], nodes[0]});
+        CHECK(runs == 2);
+        REQUIRE(sim.store().history(id).size() == 2);
+        CHECK(sim.store().history(id)[0].outcome == ax::attempt_outcome::crashed);
+        CHECK(sim.store().history(id)[1].outcome == ax::attempt_outcome::succeeded);
+    }
+    CHECK(sim.starts() == 2);
+    sim.settle_all(1h);
+    INFO(sim.report());
+    CHECK(sim.sound());
+}
+
+TEST_CASE("a node that comes up leaves to the others what they run, and takes what its former self had",
+          "[testing][simulation]") {
+    auto calm = world::calm();
+    calm.nodes = 2;
+    calm.lease = 24h; // nobody waits for that
+    simulation sim{calm};
+    int runs = 0;
+    sim.at_start([&](tasks_type& tasks) {
+        tasks.on(plain, [&] {
+            ++runs;
+            sim.crash(1 - sim.node()); // and it comes up while this one works
+            sim.work(1h);
+        });
+        tasks.on(member, [&] {});
+    });
+    SECTION("of the others") {
+        auto const id = sim.live().submit(plain).id;
+        sim.run_for(2h);
+        CHECK(runs == 1);
+        CHECK(sim.store().find(id)->attempts == 1);
+        CHECK(sim.starts() == 3);
+    }
+    SECTION("of its own") {
+        auto const id = sim.live().submit(member).id;
+        sim.plan().at("claim", 1, fault::crash_after);
+        sim.run_for(2min);
+        CHECK(sim.store().find(id)->attempts == 2);
+        CHECK(sim.store().find(id)->state == ax::task_state::succeeded);
+        CHECK(sim.starts() == 3);
+    }
+    CHECK(sim.takeovers() == 0);
+    sim.settle_all(1h);
+    INFO(sim.report());
+    CHECK(sim.sound());
+}
+
+TEST_CASE("a world that cannot be is refused", "[testing][simulation]") {
+    CHECK_THROWS_AS(simulation{{.nodes = 0}}, ax::error);
+    CHECK_THROWS_AS(simulation{{.lease = 0s}}, ax::error);
+    simulation sim;
+    CHECK_THROWS_AS(sim.live(1), std::out_of_range);
 }

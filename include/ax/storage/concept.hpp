@@ -175,9 +175,10 @@ struct settlement {
 };
 
 struct reclaim_terms {
-    node_id node{}; ///< the caller; all others have lost what they held
+    node_id node{}; ///< the caller; all others have lost what they held, but for those beside it
     std::size_t poison_after = 3;
     time_point now{};
+    std::vector<node_id> beside = {}; ///< live on, and keep what they hold; none where one process has the storage
 };
 
 struct reclaim_answer {
@@ -391,9 +392,9 @@ struct finding {
 ///  8. failed raises failures, snoozed raises snoozes, interrupted and held raise interruptions, released takes the
 ///     attempt back: it uses up nothing. With `relaxed` order a failed or snoozed task goes behind, with `strict` it
 ///     keeps its place. Every end but released forgets unclean ends.
-///  9. reclaim() takes all that other nodes hold: it runs again, waits for a person where it had started and its
-///     claim said so, or is dead
-///     where it was the `poison_after`-th death of the process in a lonely run of it.
+///  9. reclaim() takes all that other nodes hold, but for those beside the caller: it runs again, waits for a person
+///     where it had started and its claim said so, or is dead where it was the `poison_after`-th death of the process
+///     in a lonely run of it. A storage that one process has to itself is never told of any beside.
 /// 10. cancel() ends what waits (created, ready, failed), held and blocked ones too. retry() makes dead and cancelled
 ///     tasks ready at once, with their failures and a deadline that has passed forgotten, and lets a held one go.
 ///     reschedule() moves what waits (ready, failed). In any other state they change nothing and say which.

@@ -574,8 +574,12 @@ inline reclaim_answer memory_storage::writer::reclaim(reclaim_terms const& terms
     return atomically([&] {
         reclaim_answer answer;
         auto const in_flight = std::vector(tables_.in_flight().begin(), tables_.in_flight().end());
-        for (auto const id : in_flight)
-            if (auto& held = *tables_.find(id); held.task.node != terms.node) reclaim_one(held, terms, answer);
+        for (auto const id : in_flight) {
+            auto& held = *tables_.find(id);
+            auto const owner = held.task.node;
+            if (owner == terms.node || std::ranges::find(terms.beside, owner) != terms.beside.end()) continue;
+            reclaim_one(held, terms, answer);
+        }
         alarms unused; // who starts reads waiting() anyway
         settle_changes(terms.now, unused);
         return answer;

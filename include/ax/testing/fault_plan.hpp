@@ -84,9 +84,13 @@ class fault_plan {
 
     /// What befalls the call that is being made.
     fault next(std::string_view call, bool read) {
-        auto const number = ++calls_.try_emplace(std::string(call), 0).first->second;
+        auto known = calls_.find(call);
+        if (known == calls_.end()) known = calls_.try_emplace(std::string(call), 0).first;
+        auto const number = ++known->second;
         auto what = fault::none;
-        if (auto const found = scripted_.find({std::string(call), number}); found != scripted_.end()) {
+        auto const found =
+            scripted_.empty() ? scripted_.end() : scripted_.find({known->first, number}); // a call costs no memory
+        if (found != scripted_.end()) {
             what = found->second;
             scripted_.erase(found);
         } else if (on_ && (read || call == "commit")) {

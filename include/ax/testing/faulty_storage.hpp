@@ -6,6 +6,7 @@
 #include "ax/storage/concept.hpp"
 #include "ax/testing/fault_plan.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
@@ -39,21 +40,33 @@ struct host_connection_of<Storage> {
 ///
 /// It also stands for what outlives a process. A crash, or cut(), ends the life of all copies made so far: each of
 /// their calls fails from then on, with error unavailable, and nothing is written. another_life() gives a copy for the
-/// process that comes next. Threads: safe, as the storage is; set the plan and the hooks while nothing else uses it.
+/// process that comes next, another_node() one for a process beside this one.
+///
+/// Where there are several, who starts takes over what its own former self held and leaves what the others hold, dead
+/// or alive, until take_over(): as if each had a lease, and the test said when it runs out. For that the storage has to
+/// heed reclaim_terms::beside.
+/// Threads: safe, as the storage is; set the plan and the hooks while nothing else uses it.
 template <storage Storage>
 class faulty_storage : public detail::host_connection_of<Storage> {
+    /// Of one process.
+    struct life {
+        std::atomic<bool> alive{true};
+        std::vector<node_id> nodes; ///< the schedulers that it has had; guarded by the mutex of the core
+    };
+    using life_type = std::shared_ptr<life>;
+
     struct core {
         explicit core(Storage s, fault_plan p) : store(std::move(s)), plan(std::move(p)) {}
 
         Storage store;
-        std::mutex mutex; ///< guards the plan and the hooks
+        std::mutex mutex;             ///< guards the plan, the hooks and the lives
+        std::vector<life_type> lives; ///< the latest of each node
         fault_plan plan;
         unique_function<void()> on_late;
         unique_function<void(std::string_view, fault)> on_fault;
         unique_function<void(std::span<insertion const>)> on_acknowledged;
         std::atomic<std::size_t> commits{0};
     };
-    using life_type = std::shared_ptr<std::atomic<bool>>;
 
     struct rolled_back {};
 
@@ -74,13 +87,22 @@ class faulty_storage : public detail::host_connection_of<Storage> {
             return answer;
         }
         claim_answer claim(std::span<claim_request const> requests, claim_terms const& terms) {
-            return pass("claim").claim(requests, terms);
+            auto& to = pass("claim");
+            owner_.joined(terms.node);
+            return to.claim(requests, terms);
         }
         void start(std::span<start_mark const> starts, time_point now) { pass("start").start(starts, now); }
         settlement settle(std::span<attempt_end const> ends, time_point now) {
             return pass("settle").settle(ends, now);
         }
-        reclaim_answer reclaim(reclaim_terms const& terms) { return pass("reclaim").reclaim(terms); }
+        /// Takes nothing from the processes beside this one, of which nobody knows that they are gone.
+        reclaim_answer reclaim(reclaim_terms const& terms) {
+            auto& to = pass("reclaim");
+            owner_.joined(terms.node);
+            auto but = terms;
+            owner_.add_beside(but.beside);
+            return to.reclaim(but);
+        }
         change cancel(task_id id, time_point now) { return pass("cancel").cancel(id, now); }
         change retry(task_id id, time_point now) { return pass("retry").retry(id, now); }
         change reschedule(task_id id, time_point at, time_point now) {
@@ -147,7 +169,9 @@ class faulty_storage : public detail::host_connection_of<Storage> {
     };
 
     explicit faulty_storage(Storage store, fault_plan plan = {})
-        : core_(std::make_shared<core>(std::move(store), std::move(plan))) {}
+        : core_(std::make_shared<core>(std::move(store), std::move(plan))) {
+        core_->lives.push_back(life_);
+    }
 
     template <class Fn>
     void transact(commit durability, Fn&& fn) {
@@ -229,15 +253,44 @@ class faulty_storage : public detail::host_connection_of<Storage> {
     Storage const& base() const noexcept { return core_->store; }
 
     /// The process ends here: no copy made so far can do anything any more.
-    void cut() noexcept { life_->store(false); }
-    bool alive() const noexcept { return life_->load(); }
+    void cut() noexcept { life_->alive = false; }
+    bool alive() const noexcept { return life_->alive; }
 
-    /// For the process that comes next. Ends the life of the others.
+    /// For the process that comes next. Ends the life of the others, and what they held is its own to take.
     faulty_storage another_life() const {
-        life_->store(false);
         auto next = *this;
-        next.life_ = std::make_shared<std::atomic<bool>>(true);
+        next.life_ = std::make_shared<life>();
+        life_->alive = false;
+        std::lock_guard const guard{core_->mutex};
+        std::erase(core_->lives, life_);
+        core_->lives.push_back(next.life_);
         return next;
+    }
+
+    /// For a process beside this one, which goes on.
+    faulty_storage another_node() const {
+        auto next = *this;
+        next.life_ = std::make_shared<life>();
+        std::lock_guard const guard{core_->mutex};
+        core_->lives.push_back(next.life_);
+        return next;
+    }
+
+    /// The others have waited long enough for this process, which may be dead, or live and not know it: what it holds
+    /// is taken from it, without faults. What it claims from now on is its own again.
+    reclaim_answer take_over(time_point now, std::size_t poison_after = 3) {
+        reclaim_terms terms{node_id{}, poison_after, now};
+        add_beside(terms.beside);
+        reclaim_answer answer;
+        core_->store.transact(commit::durable, [&](typename Storage::writer& w) { answer = w.reclaim(terms); });
+        ++core_->commits;
+        return answer;
+    }
+
+    /// Whether that node is a scheduler of this process.
+    bool is_mine(node_id node) const {
+        std::lock_guard const guard{core_->mutex};
+        return std::ranges::find(life_->nodes, node) != life_->nodes.end();
     }
 
     /// How many transactions were made.
@@ -253,6 +306,17 @@ class faulty_storage : public detail::host_connection_of<Storage> {
     }
 
   private:
+    void joined(node_id node) const {
+        std::lock_guard const guard{core_->mutex};
+        if (std::ranges::find(life_->nodes, node) == life_->nodes.end()) life_->nodes.push_back(node);
+    }
+
+    void add_beside(std::vector<node_id>& nodes) const {
+        std::lock_guard const guard{core_->mutex};
+        for (auto const& one : core_->lives)
+            if (one != life_) nodes.insert(nodes.end(), one->nodes.begin(), one->nodes.end());
+    }
+
     void check_life() const {
         if (!alive()) throw error(errc::unavailable, "the process has ended");
     }
@@ -279,7 +343,7 @@ class faulty_storage : public detail::host_connection_of<Storage> {
             if (core_->on_late) core_->on_late();
             return;
         case fault::crash_before:
-        case fault::crash_after: life_->store(false); throw error(errc::unavailable, text + "the process ends");
+        case fault::crash_after: life_->alive = false; throw error(errc::unavailable, text + "the process ends");
         case fault::none:
         case fault::redone: return;
         }
@@ -292,7 +356,7 @@ class faulty_storage : public detail::host_connection_of<Storage> {
     }
 
     std::shared_ptr<core> core_;
-    life_type life_ = std::make_shared<std::atomic<bool>>(true);
+    life_type life_ = std::make_shared<life>();
 };
 
 } // namespace ax::testing

@@ -23,7 +23,9 @@ namespace ax::testing {
 /// Records what schedulers and their store do, and finds what must not happen:
 ///
 ///  1. A task whose submit was acknowledged is not lost.
-///  2. No two attempts of one task live at once, and each has a larger fence than those before.
+///  2. No two attempts of one task live at once, and each has a larger fence than those before. Where a node was cut
+///  off
+///     and its tasks taken over, its attempts may still run; what they report is refused.
 ///  3. Versions and fences in the store never fall, and what has succeeded stays so.
 ///  4. No attempt starts before its task is due; none starts after the task has succeeded.
 ///  5. One nominal instant of a schedule gets at most one task.
@@ -55,7 +57,8 @@ class history {
     }
 
     /// An event of a scheduler.
-    void record(event const& e) {
+    /// @param node  Which one, where there are several.
+    void record(event const& e, std::size_t node = 0) {
         auto const name = "task " + std::to_string(to_number(e.id));
         auto text = std::string(to_string(e.kind));
         if (e.id != task_id{}) text += ' ' + name + " fence " + std::to_string(to_number(e.attempt_id));
@@ -64,33 +67,59 @@ class history {
         note(e.at, std::move(text));
         if (e.kind == event_kind::picked_up) tasks_[e.id].picked_up = events_;
         if (e.kind == event_kind::dispatched) {
+            if (taken_.contains({e.id, e.attempt_id})) return; // its node does not know yet
             auto& t = tasks_[e.id];
-            if (t.live != fence_token{}) fault(name + " has two live attempts");
+            if (t.live != fence_token{}) {
+                if (t.node == node)
+                    fault(name + " has two live attempts");
+                else // whose outcome may be stored, its node not knowing: the store is asked
+                    in_doubt_.emplace_back(e.id, t.live);
+            }
             if (to_number(e.attempt_id) <= to_number(t.last_fence)) fault(name + " starts under an old fence");
             if (t.succeeded) fault(name + " starts after it has succeeded");
             if (e.lateness < duration{0} && !was_due(t.picked_up, e.at - e.lateness)) fault(name + " starts too early");
             t.live = t.last_fence = e.attempt_id;
+            t.node = node;
             live_.insert(e.id);
         } else if (e.kind == event_kind::reported || e.kind == event_kind::refused) {
+            bool const taken = taken_.erase({e.id, e.attempt_id}) != 0;
             auto& t = tasks_[e.id];
             if (t.live == e.attempt_id) {
                 t.live = {};
                 live_.erase(e.id);
             }
-            if (e.kind == event_kind::refused) fault(name + " was taken from its only owner");
-            if (e.kind == event_kind::reported && e.outcome == attempt_outcome::succeeded) t.succeeded = true;
+            if (e.kind == event_kind::refused) {
+                if (!taken) fault(name + " was taken from its only owner");
+                return;
+            }
+            if (taken) fault(name + " was reported by a node that had lost it");
+            if (e.outcome == attempt_outcome::succeeded) t.succeeded = true;
         }
     }
 
-    /// The process has ended: no attempt lives any more.
-    void process_ended() {
-        for (auto const id : live_) tasks_[id].live = {};
-        live_.clear();
+    /// The process has ended: no attempt of that node lives any more.
+    void process_ended(std::size_t node = 0) {
+        std::erase_if(live_, [&](task_id id) {
+            auto& t = tasks_[id];
+            if (t.node != node) return false;
+            t.live = {};
+            return true;
+        });
+    }
+
+    /// The node that had this attempt in flight was cut off for so long that its tasks go to others.
+    void taken_over(task_id id, fence_token fence) {
+        taken_.emplace(id, fence);
+        auto& t = tasks_[id];
+        if (t.live != fence) return;
+        t.live = {};
+        live_.erase(id);
     }
 
     /// Looks at the store, which may be looked at as often as one likes: after each step finds the most.
     template <storage Storage>
     void look(Storage const& store, time_point now) {
+        judge_doubts(store);
         auto const rows = all_of(store, now, std::nullopt);
         std::map<std::string, std::vector<task_record const*>> routes;
         std::vector<task_record const*> active;
@@ -110,6 +139,7 @@ class history {
     /// Looks at what is in flight only: for stores in which there is much.
     template <storage Storage>
     void glance(Storage const& store, time_point now) {
+        judge_doubts(store);
         std::vector<task_record> rows;
         for (auto const state : {task_state::dispatched, task_state::running})
             for (auto& row : all_of(store, now, state)) rows.push_back(std::move(row));
@@ -182,6 +212,7 @@ class history {
     struct known_task {
         fence_token live{};
         fence_token last_fence{};
+        std::size_t node = 0;      ///< of the live one
         std::size_t picked_up = 0; ///< the number of that event
         bool succeeded = false;    ///< as reported
     };
@@ -233,6 +264,17 @@ class history {
             fault(name + " has changed under one version");
         if (old.state == task_state::succeeded && row.state != task_state::succeeded)
             fault(name + " had succeeded and is " + std::string(to_string(row.state)));
+    }
+
+    /// Of attempts that lived when another node began the next one, as far as events told: their outcome was stored.
+    template <storage Storage>
+    void judge_doubts(Storage const& store) {
+        for (auto const& [id, fence] : std::exchange(in_doubt_, {})) {
+            bool ended = false;
+            for (auto const& attempt : store.history(id))
+                if (attempt.id == fence) ended = attempt.outcome && *attempt.outcome != attempt_outcome::crashed;
+            if (!ended) fault("task " + std::to_string(to_number(id)) + " has two live attempts");
+        }
     }
 
     void judge_limits(std::vector<task_record const*> const& active) {
@@ -289,6 +331,8 @@ class history {
     std::map<std::string, std::size_t> tag_limits_;
     std::map<task_id, known_task> tasks_;
     std::set<task_id> live_;
+    std::set<std::pair<task_id, fence_token>> taken_;       ///< from nodes that were cut off
+    std::vector<std::pair<task_id, fence_token>> in_doubt_; ///< whether they live, until the next look
     std::set<task_id> seen_;
     std::set<task_id> owed_; ///< acknowledged since the latest look
     std::map<task_id, known_row> before_;
