@@ -2,6 +2,7 @@
 // Executors of hosts that do not keep what they took: a loop that ends drops its work without calling it.
 #include "scheduler/support.hpp"
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -130,5 +131,25 @@ TEST_CASE("with threads, an executor that drops work now and then loses nothing"
         REQUIRE(done.reaches(count));
         for (auto const& task : tasks.list({.limit = 2 * count})) CHECK(task.attempts == 1);
         CHECK(tasks.list({.state = task_state::succeeded, .limit = 2 * count}).size() == count);
+    }
+}
+
+TEST_CASE("an executor that calls at once is never called by the thread that submits",
+          "[scheduler][offers][threads]") {
+    ax::testing::manual_clock clock;
+    store_type store;
+    forgetful_executor loop{forgetful_executor::how::never_keeps, 0};
+    tally runs;
+    std::atomic<std::thread::id> runner{};
+    forgetful tasks{store, {.workers = 1}, clock, loop};
+    tasks.on(probe, [&] {
+        runner = std::this_thread::get_id();
+        ++runs;
+    });
+    tasks.start();
+    for (std::size_t i = 0; i != 5; ++i) {
+        tasks.submit(probe); // the caller may hold a lock that the handler wants
+        REQUIRE(runs.reaches(i + 1));
+        CHECK(runner.load() != std::this_thread::get_id());
     }
 }

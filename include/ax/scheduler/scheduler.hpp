@@ -535,11 +535,11 @@ class scheduler {
         if (threaded_ || polled_) throw error(errc::invalid_argument, "start() of a scheduler that is already driven");
         engine_.recover();
         threaded_ = true;
-        engine_.set_threaded(true);
         if constexpr (own_pool) {
             pool_.emplace(engine_.settings().workers, engine_.settings().workers);
             executor_ = &*pool_;
         }
+        engine_.set_threaded(true, own_pool);
         pumper_ = std::thread([this] { pump_loop(); });
         turner_ = std::thread([this] { turn_loop(); });
     }

@@ -591,9 +591,11 @@ class engine : public guest_desk {
         must_sweep_ = true;
     }
 
-    void set_threaded(bool yes) {
+    /// @param posts_at_once  Any thread may hand attempts to the executor, for it runs none inside of that call.
+    void set_threaded(bool yes, bool posts_at_once = false) {
         std::lock_guard const guard{mutex_};
         threaded_ = yes;
+        posts_at_once_ = posts_at_once;
         turned_at_ = times_.steady();
     }
 
@@ -623,6 +625,7 @@ class engine : public guest_desk {
                 close();
             }
             owner_.settled_.notify_all();
+            owner_.flush();
         }
 
         /// Under the engine's mutex.
@@ -1282,7 +1285,8 @@ class engine : public guest_desk {
     bool stopping_ = false;
     bool recovered_ = false;
     bool threaded_ = false;
-    bool must_load_ = true; ///< a lane may want a page
+    bool posts_at_once_ = false; ///< see set_threaded()
+    bool must_load_ = true;      ///< a lane may want a page
     bool must_sweep_ = true;
     bool must_relearn_ = false;  ///< a commit may have been made that memory knows nothing of
     bool must_look_ = true;      ///< memory does not know who waits for limits

@@ -184,12 +184,17 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit(std::vector<submission>
         b.leave->take(events, b.entered);
     }
     take_alarms(due);
-    if (!b.entered.empty()) {
-        send(events); // that a task was picked up is said before its handler can start
-        admit(b);
+    if (b.entered.empty()) return answer;
+    send(events); // that a task was picked up is said before its handler can start
+    admit(b);
+    bool mine = false;
+    {
+        std::lock_guard const guard{mutex_};
+        mine = posts_at_once_;
+        nudge_pump_ = nudge_pump_ || !mine; // then its thread hands them over
     }
     flush();
-    if (!b.entered.empty()) dispatch();
+    if (mine) dispatch();
     return answer;
 }
 
