@@ -814,15 +814,9 @@ class engine : public guest_desk {
 
     /// Wakes whom the work under the lock made wake. Without the lock.
     void flush() {
-        bool turn = false;
-        bool pump = false;
-        {
-            std::lock_guard const guard{mutex_};
-            turn = std::exchange(nudge_turn_, false);
-            pump = std::exchange(nudge_pump_, false);
-        }
-        if (turn && on_nudge_turn) on_nudge_turn();
-        if (pump && on_nudge_pump) on_nudge_pump();
+        // What this thread has set it sees, and each calls this after what it has set: no lock is needed to look.
+        if (nudge_turn_.load() && nudge_turn_.exchange(false) && on_nudge_turn) on_nudge_turn();
+        if (nudge_pump_.load() && nudge_pump_.exchange(false) && on_nudge_pump) on_nudge_pump();
     }
 
     /// Arms what a change made claimable. Without the lock.
@@ -1296,8 +1290,8 @@ class engine : public guest_desk {
 
     std::size_t alone_ = 0;     ///< how many commits carry one thing only
     std::size_t next_kind_ = 0; ///< of what the next of them carries
-    bool nudge_turn_ = false;
-    bool nudge_pump_ = false;
+    std::atomic<bool> nudge_turn_{false};
+    std::atomic<bool> nudge_pump_{false};
     time_point turn_planned_at_ = (time_point::min)(); ///< when the one who turns looks next, by itself
 
     bool polling_ = false;

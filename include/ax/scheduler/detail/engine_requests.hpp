@@ -191,7 +191,7 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit(std::vector<submission>
     {
         std::lock_guard const guard{mutex_};
         mine = posts_at_once_;
-        nudge_pump_ = nudge_pump_ || !mine; // then its thread hands them over
+        if (!mine) nudge_pump_ = true; // whose thread hands them over
     }
     flush();
     if (mine) dispatch();
@@ -394,7 +394,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::settle_revoked(std::vector<att
         std::lock_guard const guard{mutex_};
         for (auto const& mine : revoked) leave_flight(*mine);
         dead = flight_.take_dead();
-        nudge_turn_ = nudge_pump_ = true; // a worker, or room for a claim, may be free
+        nudge_turn_ = true;
+        nudge_pump_ = true; // a worker, or room for a claim, may be free
         arm(settled.due);
     }
     settled_.notify_all();
