@@ -61,7 +61,7 @@ class schedule_session {
         }
         std::printf("%-24s %-24s %7s %7s  %s\n", "name", "next", "created", "skipped", "what, when");
         for (auto const& each : schedules) {
-            auto tail = one_line(what_of(each), 40) + ", " + one_line(each.spec);
+            auto tail = one_line(what_of(each), 40) + ", " + one_line(when_of(each));
             if (each.skipped != 0) tail += "; latest skip: " + one_line(each.last_skip);
             std::printf("%-24s %-24s %7llu %7llu  %s\n", one_line(each.name, 200).c_str(), next_of(each).c_str(),
                         static_cast<unsigned long long>(each.fired), static_cast<unsigned long long>(each.skipped),
@@ -141,6 +141,15 @@ class schedule_session {
         if (schedule.paused) return "paused";
         if (schedule.next) return ax::to_text(*schedule.next);
         return schedule.spec.starts_with("after_each") ? "after its latest run" : "over";
+    }
+
+    /// In words; a spec that this version cannot read as it is stored.
+    static std::string when_of(ax::schedule_record const& schedule) {
+        try {
+            return ax::detail::recurrence::parse(schedule.spec).in_words();
+        } catch (ax::error const&) {
+            return schedule.spec;
+        }
     }
 
     bool makes_workflows(ax::schedule_record const& schedule) const {
