@@ -91,7 +91,7 @@ machine() {
     value=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
     echo "processor: ${value:-$(uname -m)}, $(nproc) cores"
     echo "memory: $(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
-    echo "system: $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), kernel $(uname -r)"
+    echo "system: $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), kernel $(uname -r | cut -d- -f1)"
     echo "compiler: $(g++ --version | head -n 1), preset \`release\`"
     value=$(sed -n 's/^#define SQLITE_VERSION  *"\(.*\)"/\1/p' "$(echo '#include <sqlite3.h>' | g++ -E -x c++ - |
         sed -n 's/^# [0-9]* "\(.*sqlite3\.h\)".*/\1/p' | head -n 1)")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "page/goals.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <initializer_list>
 
@@ -14,7 +16,7 @@ std::optional<double> growth_of(results const& from, std::string const& what, bo
     auto const base = from.of_row("growth/0/" + what, member);
     std::optional<double> worst;
     for (auto const* size : sizes)
-        if (auto const value = from.of_row(std::string("growth/") + size + "/" + what, member); value && base)
+        if (auto const value = from.of_row(fmt::format("growth/{}/{}", size, what), member); value && base)
             worst = (std::max)(worst.value_or(0), higher_is_better ? *base / *value : *value / *base);
     return worst;
 }
@@ -85,8 +87,8 @@ std::vector<goal> goals(results const& from) {
     constexpr double utc[] = {25, 35, 90, 25};
     constexpr char const* lines[] = {"*/5 * * * * *", "0 0 2 * * *", "0 0 0 29 2 *", "0 30 9-17 * * MON-FRI"};
     for (std::size_t i = 0; i != 4; ++i) {
-        auto const line = std::string(" `") + lines[i] + "`";
-        auto const at = "/" + std::to_string(i);
+        auto const line = fmt::format(" `{}`", lines[i]);
+        auto const at = fmt::format("/{}", i);
         part("cron: parse" + line, "ns", 100, "cron", "parse" + at);
         part("cron: next, UTC," + line, "ns", utc[i], "cron", "next_utc" + at);
         part("cron: next, Berlin," + line, "ns", 3 * utc[i], "cron", "next_berlin" + at);
@@ -94,7 +96,7 @@ std::vector<goal> goals(results const& from) {
 
     for (auto const* shape :
          {"chain", "fan_out", "tree", "pairs", "random_parents", "backwards<tree>", "backwards<random_parents>"}) {
-        auto const at = std::string("<") + shape + ">/100000";
+        auto const at = fmt::format("<{}>/100000", shape);
         part(std::string("graph: build and run on one thread, ") + shape, "ns", 60, "dag", "on_this_thread" + at);
         part(std::string("graph: the same with a worker, ") + shape, "ns", 60, "dag", "on_a_pool" + at);
     }
