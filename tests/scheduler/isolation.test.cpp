@@ -24,7 +24,7 @@ namespace {
 
 inline constexpr ax::isolation_level apart = ax::isolation::process;
 
-inline constexpr ax::task_type<> third{"third"};
+inline constexpr ax::task_type<> yet_another{"yet_another"};
 
 /// How the latest attempt of a task ended.
 std::string last_error_of(bench& b, task_id id) { return b->history(id).back().error; }
@@ -117,7 +117,7 @@ TEST_CASE("a real fault, an abort and an exception that nobody may let pass end 
         },
         "killed by signal 11 (SIGSEGV)");
     add(other, [] { std::abort(); }, "killed by signal 6 (SIGABRT)");
-    add(third, []() noexcept { lets_one_pass(); }, "killed by signal 6 (SIGABRT)");
+    add(yet_another, []() noexcept { lets_one_pass(); }, "killed by signal 6 (SIGABRT)");
     b.poll();
     for (std::size_t i = 0; i != ids.size(); ++i) {
         CAPTURE(i);
