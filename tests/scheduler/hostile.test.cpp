@@ -2,7 +2,11 @@
 // Hosts that do what one should not: each call still has its answer, and nothing is lost or left hanging.
 #include "scheduler/support.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <set>
 #include <thread>
@@ -100,7 +104,7 @@ TEST_CASE("a handler cancels itself, submits and stops the scheduler, all at onc
 
 TEST_CASE("many more submitters than the queue has room for wait their turn, and all are served",
           "[scheduler][hostile][threads]") {
-    constexpr std::size_t threads = 24, each = 60, room = 8;
+    constexpr std::size_t threads = 24, each = 420, room = 8; // as many as 10,000 threads would submit at once
     store_type store;
     std::atomic<std::size_t> inside{0}, most{0};
     store.hooks().before_insert = [&](std::span<ax::new_task const> tasks) {
@@ -153,4 +157,29 @@ TEST_CASE("timers that are cancelled leave memory when their instants have passe
         CHECK(b->health().in_memory == before);
     }
     CHECK(b->list({.state = task_state::ready}).empty());
+}
+
+TEST_CASE("a host that forks again and again while tasks run harms none of them, and its children end at once",
+          "[scheduler][hostile][threads]") {
+    constexpr std::size_t rounds = 40, each = 10;
+    store_type store;
+    tally ran;
+    {
+        ax::scheduler tasks{store, ax::options{.workers = 3}};
+        tasks.on(probe, [&] { ++ran; });
+        tasks.start();
+        for (std::size_t round = 0; round != rounds; ++round) {
+            tasks.submit_all(probe, std::vector<ax::no_payload>(each));
+            auto const child = ::fork();
+            REQUIRE(child >= 0);
+            if (child == 0) ::_exit(7); // the threads are its parent's: this or exec is what it may do
+            int status = 0;
+            while (::waitpid(child, &status, 0) != child) REQUIRE(errno == EINTR);
+            REQUIRE(WIFEXITED(status));
+            CHECK(WEXITSTATUS(status) == 7);
+        }
+        REQUIRE(ran.reaches(rounds * each));
+    }
+    CHECK(ran.value() == rounds * each);
+    CHECK(store.memory().check_invariants().empty());
 }

@@ -24,7 +24,7 @@ namespace {
 
 inline constexpr ax::isolation_level apart = ax::isolation::process;
 
-inline constexpr ax::task_type<> third{"third"};
+inline constexpr ax::task_type<> yet_another{"yet_another"};
 
 /// How the latest attempt of a task ended.
 std::string last_error_of(bench& b, task_id id) { return b->history(id).back().error; }
@@ -117,7 +117,7 @@ TEST_CASE("a real fault, an abort and an exception that nobody may let pass end 
         },
         "killed by signal 11 (SIGSEGV)");
     add(other, [] { std::abort(); }, "killed by signal 6 (SIGABRT)");
-    add(third, []() noexcept { lets_one_pass(); }, "killed by signal 6 (SIGABRT)");
+    add(yet_another, []() noexcept { lets_one_pass(); }, "killed by signal 6 (SIGABRT)");
     b.poll();
     for (std::size_t i = 0; i != ids.size(); ++i) {
         CAPTURE(i);
@@ -245,6 +245,43 @@ TEST_CASE("an error of the storage reaches the step of an isolated handler as it
     b.store.hooks().before_keep_step = [] { throw ax::error(ax::errc::disk_full, "the disk"); };
     auto const task = run_apart(b, [](ax::context& ctx) { ctx.step("one", [] { return 1; }); });
     CHECK(task.last_error == "the disk: disk full");
+}
+
+TEST_CASE("an isolated attempt that has lost its task keeps no step, learns that, and is void",
+          "[scheduler][isolation]") {
+    int said[2];
+    REQUIRE(::pipe(said) == 0);
+    hosted_bench b;
+    b.tasks.on(probe,
+               [&](ax::context& ctx) {
+                   char seen[] = {'-', '-'};
+                   auto const token = ctx.stop_token(); // else the loss ends it at once
+                   try {
+                       ctx.step("charge", [] { return 7; });
+                   } catch (ax::error const& e) {
+                       seen[0] = e.kind() == ax::errc::not_mine ? 'n' : '?';
+                       seen[1] = ctx.still_mine() ? '?' : 'l';
+                   }
+                   if (::write(said[1], seen, sizeof seen) != sizeof seen) ::_exit(1);
+               },
+               {.isolation = apart});
+    auto const id = b.tasks.submit(probe).id;
+    b.poll();
+    b.store.hooks().before_transact = [&] { // that of the step: nobody else is at work
+        b.store.hooks().before_transact = {};
+        ax::reclaim_terms const terms{ax::node_id{0xBEEF}, 3, b.clock.now()};
+        b.store.transact(ax::commit::durable, [&](store_type::writer& w) { w.reclaim(terms); });
+        claim_elsewhere(b.store, id, b.clock.now());
+    };
+    b.settle();
+    ::close(said[1]);
+    char seen[2] = {};
+    REQUIRE(::read(said[0], seen, sizeof seen) == sizeof seen);
+    CHECK(std::string(seen, 2) == "nl");
+    CHECK(b.tasks.steps(id).empty());
+    CHECK(b.state(id) == task_state::dispatched); // the other's
+    CHECK(b.events.back() == ax::event_kind::refused);
+    ::close(said[0]);
 }
 
 TEST_CASE("follow-ups of an isolated handler are stored with its success, with all their options",
@@ -393,6 +430,28 @@ TEST_CASE("a child process has the signals of a new program", "[scheduler][isola
     struct sigaction now {};
     ::sigaction(SIGUSR1, nullptr, &now);
     CHECK(now.sa_handler != SIG_DFL); // the host's own is as it was
+}
+
+TEST_CASE("a host that lets nobody wait for its children learns of their ends all the same",
+          "[scheduler][isolation]") {
+    struct ignores_children {
+        struct sigaction before {};
+        ignores_children() {
+            struct sigaction none {};
+            none.sa_handler = SIG_IGN;
+            ::sigaction(SIGCHLD, &none, &before);
+        }
+        ~ignores_children() { ::sigaction(SIGCHLD, &before, nullptr); }
+    } const meanwhile;
+    bench b;
+    b->on(other, [] { return ::system("exit 3"); }, {.isolation = apart});
+    auto const well = b->submit(other).id;
+    auto const task = run_apart(b, [] { ::raise(SIGSEGV); });
+    CHECK(task.state == task_state::dead);
+    CHECK(task.last_error == "its child process has ended, and how is not known: the program takes the status of all "
+                             "its children, or ignores SIGCHLD");
+    CHECK(b.state(well) == task_state::succeeded);
+    CHECK(b.get(well).result == "768"); // in the child, nobody ignores them
 }
 
 TEST_CASE("a child that says what makes no sense, or nothing any more, has failed", "[scheduler][isolation]") {

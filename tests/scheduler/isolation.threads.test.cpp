@@ -55,13 +55,13 @@ class byte_pipe {
     std::array<int, 2> ends_{};
 };
 
-void for_ever(byte_pipe const& begun) {
+void block(byte_pipe const& begun) {
     begun.put('e');
     for (;;) ::poll(nullptr, 0, -1);
 }
 
 /// Returns when the attempt is asked to stop.
-void until_asked(ax::context& ctx, byte_pipe const& begun) {
+void await_request(ax::context& ctx, byte_pipe const& begun) {
     std::binary_semaphore asked{0};
     auto const token = ctx.stop_token();
     std::stop_callback const on_stop{token, [&] { asked.release(); }};
@@ -91,7 +91,7 @@ TEST_CASE("a timeout ends a child process and all that it has started", "[schedu
     b.tasks.on(probe,
                [&] {
                    if (::fork() == 0) ::signal(SIGTERM, SIG_IGN);
-                   for_ever(b.begun);
+                   block(b.begun);
                },
                {.retry = ax::retry::none(), .timeout = 5min, .isolation = in_a_child});
     b.tasks.start();
@@ -110,8 +110,8 @@ TEST_CASE("a stop gives child processes their grace, then kills them, and nothin
           "[scheduler][isolation]") {
     ax::testing::manual_clock clock;
     threaded_bench b{clock, {.workers = 2, .stop_grace = 1ms}};
-    b.tasks.on(probe, [&] { for_ever(b.begun); }, {.isolation = in_a_child});
-    b.tasks.on(other, [&] { for_ever(b.begun); },
+    b.tasks.on(probe, [&] { block(b.begun); }, {.isolation = in_a_child});
+    b.tasks.on(other, [&] { block(b.begun); },
                {.on_interrupt = ax::on_interrupt::hold, .isolation = in_a_child});
     b.tasks.start();
     auto const id = b.tasks.submit(probe).id;
@@ -135,7 +135,7 @@ TEST_CASE("a destructor waits for no child process that is blocked for ever", "[
     task_id id{};
     {
         simulated tasks{store, {.stop_grace = 0ms}, clock};
-        tasks.on(probe, [&] { for_ever(begun); }, {.isolation = in_a_child});
+        tasks.on(probe, [&] { block(begun); }, {.isolation = in_a_child});
         tasks.start();
         id = tasks.submit(probe).id;
         REQUIRE(begun.take() == 'e');
@@ -147,7 +147,7 @@ TEST_CASE("an isolated handler without its stop token is killed by a cancel at o
           "[scheduler][isolation]") {
     ax::testing::manual_clock clock;
     threaded_bench b{clock, {.workers = 2, .stop_grace = 1h}};
-    b.tasks.on(probe, [&] { for_ever(b.begun); }, {.isolation = in_a_child});
+    b.tasks.on(probe, [&] { block(b.begun); }, {.isolation = in_a_child});
     b.tasks.start();
     auto const id = b.tasks.submit(probe).id;
     REQUIRE(b.begun.take() == 'e');
@@ -163,7 +163,7 @@ TEST_CASE("an isolated handler that has its stop token is asked, and returns in 
     threaded_bench b{clock, {.workers = 1, .stop_grace = 1h}};
     b.tasks.on(probe,
                [&](ax::context& ctx) {
-                   until_asked(ctx, b.begun);
+                   await_request(ctx, b.begun);
                    ctx.log("tidied up");
                },
                {.retry = ax::retry::none(), .timeout = 5min, .isolation = in_a_child});
@@ -188,8 +188,8 @@ TEST_CASE("an isolated handler that does not heed its stop token is killed after
     threaded_bench b{clock, {.workers = 1, .stop_grace = 1ms}};
     b.tasks.on(probe,
                [&](ax::context& ctx) {
-                   until_asked(ctx, b.begun);
-                   for_ever(b.begun);
+                   await_request(ctx, b.begun);
+                   block(b.begun);
                },
                {.retry = ax::retry::none(), .isolation = in_a_child});
     b.tasks.start();
@@ -214,7 +214,7 @@ TEST_CASE("a stop lets a child process finish that cannot be asked, and asks the
                {.isolation = in_a_child});
     b.tasks.on(other,
                [&](ax::context& ctx) {
-                   until_asked(ctx, b.begun);
+                   await_request(ctx, b.begun);
                    b.begun.put('a');
                },
                {.isolation = in_a_child});
