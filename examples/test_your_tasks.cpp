@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A month of a shop's tasks in a bad world, within seconds: the process crashes, commits fail or lose their replies,
-// clocks jump. test_your_tasks [SEED] [MONTHS] says what it found; a seed that fails is run again with the same end.
+// clocks jump. test_your_tasks [SEED] [MONTHS] [NODES] says what it found; a seed that fails is run again with the same
+// end. With several nodes, some are down or stand still while the others go on.
 #include <ax/testing/simulation.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +25,8 @@ constexpr ax::task_type<order> ship{"ship"};
 constexpr ax::task_type<> report{"report"};
 
 /// A month from one seed. Returns whether all was well.
-bool month(std::uint64_t seed) {
-    ax::testing::simulation<> sim{{.seed = seed}};
+bool month(std::uint64_t seed, std::size_t nodes) {
+    ax::testing::simulation<> sim{{.seed = seed, .nodes = nodes}};
     std::set<int> charged; // what the card company knows: it outlives our process
     std::set<int> shipped;
     int placed = 0;
@@ -67,7 +69,8 @@ bool month(std::uint64_t seed) {
 int main(int argc, char** argv) {
     auto const seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
     auto const months = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+    std::size_t const nodes = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
     bool well = true;
-    for (auto i = seed; i != seed + months; ++i) well = month(i) && well;
+    for (auto i = seed; i != seed + months; ++i) well = month(i, nodes) && well;
     return well ? 0 : 1;
 }

@@ -4,10 +4,12 @@
 
 #include "ax/testing/simulation.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 namespace random_life {
 
@@ -84,8 +86,22 @@ inline ax::testing::world bad_world(std::uint64_t seed, std::size_t nodes) {
     return {.seed = seed, .nodes = nodes, .crash = 0.01, .freeze = 0.01, .clock_jump = 0.01};
 }
 
+/// What a schedule says of itself is what is there.
+inline void count_occurrences(simulation& sim) {
+    ax::task_filter all;
+    all.limit = 1'000'000;
+    auto const tasks = sim.store().list(all, sim.clock().now());
+    for (auto const& one : sim.store().schedules()) {
+        auto const made = std::ranges::count(tasks, one.name, &ax::task_record::schedule);
+        if (one.fired != static_cast<std::uint64_t>(made))
+            sim.judge().fault("schedule \"" + one.name + "\" counts " + std::to_string(one.fired) + " occurrences of " +
+                              std::to_string(made));
+    }
+}
+
 /// What is left is done, and judged.
 inline void end(simulation& sim, ax::time_span span = 3h) {
+    count_occurrences(sim);
     if (!sim.sound()) return;
     sim.plan().on(false);
     sim.live().resume(plain);

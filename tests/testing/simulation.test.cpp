@@ -17,7 +17,6 @@ using ax::testing::world;
 using random_life::bad_world;
 using random_life::limited;
 using random_life::live;
-using random_life::member;
 using random_life::periodic;
 using random_life::plain;
 using random_life::simulation;
@@ -170,7 +169,7 @@ TEST_CASE("a node that comes up leaves to the others what they run, and takes wh
             sim.crash(1 - sim.node()); // and it comes up while this one works
             sim.work(1h);
         });
-        tasks.on(member, [&] {});
+        tasks.on(random_life::member, [&] {});
     });
     SECTION("of the others") {
         auto const id = sim.live().submit(plain).id;
@@ -180,7 +179,7 @@ TEST_CASE("a node that comes up leaves to the others what they run, and takes wh
         CHECK(sim.starts() == 3);
     }
     SECTION("of its own") {
-        auto const id = sim.live().submit(member).id;
+        auto const id = sim.live().submit(random_life::member).id;
         sim.plan().at("claim", 1, fault::crash_after);
         sim.run_for(2min);
         CHECK(sim.store().find(id)->attempts == 2);
