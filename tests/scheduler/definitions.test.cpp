@@ -172,6 +172,9 @@ TEST_CASE("a text that is no document", "[scheduler][definitions]") {
     CHECK_THAT(faults("{\"schedules\":\n [,]}"), Catch::Matchers::Contains("the document: is no JSON: ") &&
                                                      Catch::Matchers::Contains("line 2, column 3"));
     CHECK_THAT(faults(""), Catch::Matchers::Contains("is no JSON"));
+    CHECK(faults(std::string("{}\0{\"schedules\":7}", 18)) ==
+          "the document: is no JSON: there is a NUL byte at offset 2\n");
+    CHECK(faults(std::string("{}\0", 3)) == "the document: is no JSON: there is a NUL byte at offset 2\n");
     CHECK(faults("[]") == "the document: is a list; allowed: an object\n");
     CHECK(faults("null") == "the document: is null; allowed: an object\n");
     CHECK(faults(R"({"schedules":{}})") == "/schedules: is an object; allowed: a list\n");

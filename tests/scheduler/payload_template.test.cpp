@@ -175,6 +175,7 @@ TEST_CASE("a template that cannot be read is refused, with the place and what ma
     CHECK(refusal("{\"a\":}").find("column 6: it is no JSON") == 0);
     CHECK(refusal("[1e999]") == "column 1: it holds a number that is too large");
     CHECK(refusal("{{ds}}").find("it is no JSON") != std::string::npos);
+    CHECK(refusal(std::string("5\0\"", 3)) == "column 2: it is no JSON: a NUL byte"); // whose last text has no end
 
     CHECK_THROWS_WITH(payload_template::parse(R"("{{x}}")"), Catch::Matchers::Contains("column 4: \"x\" is no name"));
     try {

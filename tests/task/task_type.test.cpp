@@ -33,6 +33,8 @@ TEST_CASE("what is no payload is named", "[task]") {
     CHECK_THROWS_WITH(ax::detail::decode_payload<order>("{", "close"),
                       Catch::Matchers::Contains("payload of task type \"close\""));
     CHECK_THROWS_AS(ax::detail::decode_payload<order>(R"({"id": "seven"})", "close"), ax::error);
+    CHECK_THROWS_WITH(ax::detail::decode_payload<order>(std::string("{}\0{", 4), "close"),
+                      Catch::Matchers::Contains("payload of task type \"close\": a NUL byte at offset 2"));
     try {
         ax::detail::encode_payload(std::string{"\xFF"}, "text");
         FAIL("bad UTF-8 was taken");

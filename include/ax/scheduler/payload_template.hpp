@@ -147,6 +147,9 @@ class basic_payload_template {
 
     std::optional<template_error> read(std::string_view payload) {
         if (payload.empty()) return std::nullopt;
+        // nlohmann::json takes a NUL for the end, and what is behind it would be taken for checked.
+        if (auto const nul = payload.find('\0'); nul != payload.npos)
+            return template_error{nul + 1, "it is no JSON: a NUL byte", {}, {}};
         if (!nlohmann::json::accept(payload.begin(), payload.end())) return no_json(payload);
         std::size_t kept = 0; // all before it is in the pieces
         std::vector<std::size_t> places;

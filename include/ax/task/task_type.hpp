@@ -62,6 +62,10 @@ Payload decode_payload([[maybe_unused]] std::string_view text, [[maybe_unused]] 
     if constexpr (std::same_as<Payload, no_payload>) {
         return {};
     } else {
+        // nlohmann::json takes it for the end of the text, and passes over what is behind it.
+        if (auto const nul = text.find('\0'); nul != text.npos)
+            throw error(errc::corrupt, "payload of task type \"" + std::string(type_name) +
+                                           "\": a NUL byte at offset " + std::to_string(nul));
         try {
             return nlohmann::json::parse(text.begin(), text.end()).template get<Payload>();
         } catch (nlohmann::json::exception const& e) {

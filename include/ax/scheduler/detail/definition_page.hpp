@@ -60,6 +60,11 @@ class definition_page {
             std::size_t index = 0;
         };
         struct too_deep {};
+        // Json takes it for the end of the text, and passes over what is behind it.
+        if (auto const nul = text.find('\0'); nul != text.npos) {
+            fail({}, "is no JSON: there is a NUL byte at offset " + std::to_string(nul));
+            return std::nullopt;
+        }
         std::vector<level> levels;
         using event = typename Json::parse_event_t;
         auto const enter_member = [&] {
