@@ -192,6 +192,28 @@ TEST_CASE("a node that comes up leaves to the others what they run, and takes wh
     CHECK(sim.sound());
 }
 
+TEST_CASE("what another node meets while a handler works passes out of the run, and not into the handler",
+          "[testing][simulation]") {
+    auto calm = world::calm();
+    calm.nodes = 2;
+    simulation sim{calm};
+    bool passed = false;
+    sim.at_start([&](tasks_type& tasks) {
+        if (sim.starts() == 3) throw std::runtime_error("the test is wrong");
+        tasks.on(plain, [&] {
+            sim.crash(1 - sim.node());
+            sim.work(1h);
+            passed = true;
+        });
+    });
+    auto const id = sim.live().submit(plain).id;
+    CHECK_THROWS_AS(sim.run_for(1h), std::runtime_error);
+    CHECK(passed);
+    sim.settle_all(1h);
+    CHECK(sim.store().find(id)->attempts == 1);
+    CHECK(sim.sound());
+}
+
 TEST_CASE("a world that cannot be is refused", "[testing][simulation]") {
     CHECK_THROWS_AS(simulation{{.nodes = 0}}, ax::error);
     CHECK_THROWS_AS(simulation{{.lease = 0s}}, ax::error);

@@ -157,6 +157,7 @@ class simulation {
         auto const end = clock_.steady() + span.value();
         wake_all();
         while (clock_.steady() < end && judge_.sound()) step(end);
+        rethrow_failure();
     }
 
     /// The world turns good and the clock right; callers call no more; so much time passes. Then what is due must be
@@ -304,9 +305,14 @@ class simulation {
         return nullptr;
     }
 
+    /// What a step within a handler has met passes out of run_for(), and not into the handler.
+    void rethrow_failure() {
+        if (failure_ && !nested_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
+
     void step(duration end) {
         ++steps_;
-        if (failure_ && !nested_) std::rethrow_exception(std::exchange(failure_, nullptr));
+        rethrow_failure();
         take_over();
         auto* one = any([this](auto const& each) { return can_act(each); });
         if (one == nullptr) one = to_be_called();
