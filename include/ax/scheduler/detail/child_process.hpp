@@ -101,9 +101,8 @@ struct child_signals {
         int const before = errno;
         if (info->si_pid == parent) {
             int const to = wake.load();
-            unsigned char const why = info->si_code == SI_USER
-                                          ? static_cast<unsigned char>(stop_reason::stopping)
-                                          : static_cast<unsigned char>(info->si_value.sival_int);
+            unsigned char const why = info->si_code == SI_USER ? static_cast<unsigned char>(stop_reason::stopping)
+                                                               : static_cast<unsigned char>(info->si_value.sival_int);
             if (to < 0 || ::write(to, &why, 1) != 1) {
                 struct sigaction plain {};
                 plain.sa_handler = SIG_DFL;
@@ -494,7 +493,8 @@ class child_process {
     }
 
     duration timeout_left() const {
-        return saturating_add(time_point{attempt_.how->timeout->value()}, attempt_.started_steady - clock_() + duration{1})
+        return saturating_add(time_point{attempt_.how->timeout->value()},
+                              attempt_.started_steady - clock_() + duration{1})
             .time_since_epoch();
     }
 
@@ -560,8 +560,7 @@ class child_process {
     void read() {
         while (socket_ >= 0) {
             char some[16 * 1024];
-            auto const got =
-                again_if_interrupted([&] { return ::recv(socket_, some, sizeof some, MSG_DONTWAIT); });
+            auto const got = again_if_interrupted([&] { return ::recv(socket_, some, sizeof some, MSG_DONTWAIT); });
             if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
             if (got <= 0) return close_socket(); // its end tells the rest
             received_.append(some, static_cast<std::size_t>(got));

@@ -57,7 +57,8 @@ class handler_call {
         bool const isolated = attempt_.how->isolation == isolation::process;
         auto const how = isolated ? call_in_child(end) : call(end, times_.present());
         auto const why = attempt_.reason.load();
-        bool const stopped = why != stop_reason::none && (how == ending::failed || how == ending::died || attempt_.token_taken.load());
+        bool const stopped =
+            why != stop_reason::none && (how == ending::failed || how == ending::died || attempt_.token_taken.load());
         if (how == ending::gave_up) {
             end.outcome = attempt_outcome::exhausted;
         } else if (how == ending::skipped) {
