@@ -110,14 +110,17 @@ TEST_CASE("a real fault, an abort and an exception that nobody may let pass end 
         ids.push_back(b->submit(type).id);
         expected.push_back(text);
     };
-    add(probe,
+    add(
+        probe,
         [] {
             auto* const nowhere = reinterpret_cast<int volatile*>(std::uintptr_t{16}); // no null: that has a checker
             *nowhere = 1;
         },
         "killed by signal 11 (SIGSEGV)");
-    add(other, [] { std::abort(); }, "killed by signal 6 (SIGABRT)");
-    add(yet_another, []() noexcept { lets_one_pass(); }, "killed by signal 6 (SIGABRT)");
+    add(
+        other, [] { std::abort(); }, "killed by signal 6 (SIGABRT)");
+    add(
+        yet_another, []() noexcept { lets_one_pass(); }, "killed by signal 6 (SIGABRT)");
     b.poll();
     for (std::size_t i = 0; i != ids.size(); ++i) {
         CAPTURE(i);
@@ -374,7 +377,10 @@ TEST_CASE("what cannot work in a child process is refused there, by name", "[sch
 TEST_CASE("a task that kills its child again and again is no poison: the process of the scheduler lives",
           "[scheduler][isolation]") {
     bench b{{.poison_after = 1}};
-    b->on(probe, [](ax::context& ctx) { if (ctx.attempt() < 6) ::raise(SIGSEGV); },
+    b->on(probe,
+          [](ax::context& ctx) {
+              if (ctx.attempt() < 6) ::raise(SIGSEGV);
+          },
           {.retry = ax::retry::fixed(1s).attempts(9), .isolation = apart});
     auto const id = b->submit(probe).id;
     b.run_for(20s);
@@ -432,8 +438,7 @@ TEST_CASE("a child process has the signals of a new program", "[scheduler][isola
     CHECK(now.sa_handler != SIG_DFL); // the host's own is as it was
 }
 
-TEST_CASE("a host that lets nobody wait for its children learns of their ends all the same",
-          "[scheduler][isolation]") {
+TEST_CASE("a host that lets nobody wait for its children learns of their ends all the same", "[scheduler][isolation]") {
     struct ignores_children {
         struct sigaction before {};
         ignores_children() {
@@ -500,7 +505,10 @@ TEST_CASE("where the system gives no process, the task waits a little and uses n
 TEST_CASE("a polled scheduler kills an isolated handler at its timeout, though it waits for it itself",
           "[scheduler][isolation]") {
     ax::scheduler tasks{store_type{}, ax::options{}};
-    tasks.on(probe, [] { for (;;) ::poll(nullptr, 0, -1); },
+    tasks.on(probe,
+             [] {
+                 for (;;) ::poll(nullptr, 0, -1);
+             },
              {.retry = ax::retry::none(), .timeout = 1ms, .isolation = apart});
     auto const id = tasks.submit(probe).id;
     tasks.poll(ax::system_clock{}.now());

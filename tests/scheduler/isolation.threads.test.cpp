@@ -111,8 +111,7 @@ TEST_CASE("a stop gives child processes their grace, then kills them, and nothin
     ax::testing::manual_clock clock;
     threaded_bench b{clock, {.workers = 2, .stop_grace = 1ms}};
     b.tasks.on(probe, [&] { block(b.begun); }, {.isolation = in_a_child});
-    b.tasks.on(other, [&] { block(b.begun); },
-               {.on_interrupt = ax::on_interrupt::hold, .isolation = in_a_child});
+    b.tasks.on(other, [&] { block(b.begun); }, {.on_interrupt = ax::on_interrupt::hold, .isolation = in_a_child});
     b.tasks.start();
     auto const id = b.tasks.submit(probe).id;
     auto const held = b.tasks.submit(other).id;
@@ -143,8 +142,7 @@ TEST_CASE("a destructor waits for no child process that is blocked for ever", "[
     CHECK(store.find(id)->state == task_state::ready);
 }
 
-TEST_CASE("an isolated handler without its stop token is killed by a cancel at once",
-          "[scheduler][isolation]") {
+TEST_CASE("an isolated handler without its stop token is killed by a cancel at once", "[scheduler][isolation]") {
     ax::testing::manual_clock clock;
     threaded_bench b{clock, {.workers = 2, .stop_grace = 1h}};
     b.tasks.on(probe, [&] { block(b.begun); }, {.isolation = in_a_child});
@@ -182,8 +180,7 @@ TEST_CASE("an isolated handler that has its stop token is asked, and returns in 
     CHECK(b.tasks.find(id)->state == (by_timeout ? task_state::dead : task_state::cancelled));
 }
 
-TEST_CASE("an isolated handler that does not heed its stop token is killed after the grace",
-          "[scheduler][isolation]") {
+TEST_CASE("an isolated handler that does not heed its stop token is killed after the grace", "[scheduler][isolation]") {
     ax::testing::manual_clock clock;
     threaded_bench b{clock, {.workers = 1, .stop_grace = 1ms}};
     b.tasks.on(probe,
@@ -200,8 +197,7 @@ TEST_CASE("an isolated handler that does not heed its stop token is killed after
     CHECK(b.last(id).error == "cancelled while it ran: killed by signal 9 (SIGKILL)");
 }
 
-TEST_CASE("a stop lets a child process finish that cannot be asked, and asks the others",
-          "[scheduler][isolation]") {
+TEST_CASE("a stop lets a child process finish that cannot be asked, and asks the others", "[scheduler][isolation]") {
     ax::testing::manual_clock clock;
     threaded_bench b{clock, {.workers = 2, .stop_grace = 1h}};
     byte_pipe go;

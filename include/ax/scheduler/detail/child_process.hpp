@@ -14,23 +14,19 @@
 // to the child and takes its status, by its id alone: so a signal never meets another process of the same id.
 #pragma once
 
+#include "ax/core/dependent.hpp"
 #include "ax/core/error.hpp"
+#include "ax/core/text.hpp"
 #include "ax/scheduler/context.hpp"
-#include "ax/scheduler/detail/child_link.hpp"
 #include "ax/scheduler/detail/child_message.hpp"
+#include "ax/scheduler/detail/child_side.hpp"
+#include "ax/scheduler/detail/child_system.hpp"
 #include "ax/scheduler/detail/claimed_attempt.hpp"
-#include "ax/storage/concept.hpp"
+#include "ax/time/time_point.hpp"
 
-#if defined(__unix__) || defined(__APPLE__)
-#define AX_HAS_FORK 1
-
-#include <fcntl.h>
+#if defined(AX_HAS_FORK)
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #if defined(__linux__)
 #include <sys/prctl.h>
@@ -40,300 +36,23 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <stdexcept>
-#include <thread>
-#endif
-
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ax::detail {
-
-/// What an isolated handler's call came to.
-struct child_ending {
-    bool told = false; ///< the child said how it ended; else `error` says how the process did
-    bool none = false; ///< there was no child: the system could not make one, and `error` says why
-    std::uint8_t how = 0;
-    std::optional<duration> asked;
-    std::string error;
-};
-
-#if defined(AX_HAS_FORK)
-
-inline constexpr bool can_isolate = true;
-
-/// Set in a child process that runs a handler: what it inherits of its parent's schedulers is not to be used.
-inline std::atomic<bool> in_isolated_child{false};
-
-/// @throws error invalid_argument in a child process that runs a handler.
-inline void refuse_in_isolated_child(char const* what) {
-    if (in_isolated_child.load(std::memory_order_relaxed))
-        throw error(errc::invalid_argument, std::string(what) +
-                                                ": this handler runs in a child process (isolation::process), where "
-                                                "the scheduler is out of reach; use its context");
-}
-
-/// The exit code of a child that could not say how its handler ended.
-inline constexpr int child_unheard = 125;
-
-/// For a child's handler of SIGTERM.
-struct child_signals {
-    static inline pid_t parent = 0;
-    static inline std::atomic<int> wake{-1}; ///< to the thread that sets the stop token; -1: nobody has taken it
-
-    /// From others than the parent it means nothing: service managers send it to each process of a service, and it is
-    /// the host that decides what is to end. Where the handler has no stop token to look at, it ends the process.
-    static void terminate(int, siginfo_t* info, void*) {
-        int const before = errno;
-        if (info->si_pid == parent) {
-            int const to = wake.load();
-            unsigned char const why = info->si_code == SI_USER ? static_cast<unsigned char>(stop_reason::stopping)
-                                                               : static_cast<unsigned char>(info->si_value.sival_int);
-            if (to < 0 || ::write(to, &why, 1) != 1) {
-                struct sigaction plain {};
-                plain.sa_handler = SIG_DFL;
-                ::sigaction(SIGTERM, &plain, nullptr);
-                ::raise(SIGTERM); // blocked until this returns
-            }
-        }
-        errno = before;
-    }
-
-    /// As after an exec: what the host had caught is the system's again, what it ignored stays ignored but for those
-    /// that tell of faults; and none is blocked.
-    static void reset() {
-        for (int one = 1; one < NSIG; ++one) {
-            struct sigaction now {};
-            if (::sigaction(one, nullptr, &now) != 0) continue;
-            bool const fault = one == SIGSEGV || one == SIGBUS || one == SIGFPE || one == SIGILL || one == SIGABRT ||
-                               one == SIGTERM || one == SIGCHLD;
-            if (now.sa_handler == SIG_DFL || (now.sa_handler == SIG_IGN && !fault)) continue;
-            struct sigaction plain {};
-            plain.sa_handler = SIG_DFL;
-            ::sigaction(one, &plain, nullptr);
-        }
-        struct sigaction asks {};
-        asks.sa_sigaction = &terminate;
-        asks.sa_flags = SA_SIGINFO | SA_RESTART;
-        ::sigaction(SIGTERM, &asks, nullptr);
-        sigset_t nothing;
-        ::sigemptyset(&nothing);
-        ::pthread_sigmask(SIG_SETMASK, &nothing, nullptr);
-    }
-};
-
-/// Two ends that no program inherits which the host executes meanwhile. False where the system has no more.
-inline bool socket_pair(int (&ends)[2]) noexcept {
-#if defined(SOCK_CLOEXEC)
-    return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0;
-#else
-    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return false;
-    for (int const end : ends) {
-        ::fcntl(end, F_SETFD, FD_CLOEXEC);
-#if defined(SO_NOSIGPIPE)
-        int const yes = 1;
-        ::setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &yes, sizeof yes);
-#endif
-    }
-    return true;
-#endif
-}
-
-#if defined(MSG_NOSIGNAL)
-inline constexpr int send_quietly = MSG_NOSIGNAL;
-#else
-inline constexpr int send_quietly = 0;
-#endif
-
-/// One child is forked at a time, and none keeps open what belongs to another: the end of a child must close its
-/// sockets.
-template <class Unused = void>
-struct forking {
-    static inline std::mutex mutex;
-    static inline std::vector<int> open; ///< what the parent holds of all children
-};
-
-/// A call of the system, again where a signal came in between.
-template <class Call>
-auto again_if_interrupted(Call&& call) noexcept {
-    decltype(call()) result{};
-    do {
-        result = call();
-    } while (result == -1 && errno == EINTR);
-    return result;
-}
-
-inline std::string signal_name(int number) {
-    switch (number) {
-    case SIGABRT: return " (SIGABRT)";
-    case SIGALRM: return " (SIGALRM)";
-    case SIGBUS: return " (SIGBUS)";
-    case SIGFPE: return " (SIGFPE)";
-    case SIGHUP: return " (SIGHUP)";
-    case SIGILL: return " (SIGILL)";
-    case SIGINT: return " (SIGINT)";
-    case SIGKILL: return " (SIGKILL)";
-    case SIGPIPE: return " (SIGPIPE)";
-    case SIGQUIT: return " (SIGQUIT)";
-    case SIGSEGV: return " (SIGSEGV)";
-    case SIGSYS: return " (SIGSYS)";
-    case SIGTERM: return " (SIGTERM)";
-    case SIGTRAP: return " (SIGTRAP)";
-    case SIGUSR1: return " (SIGUSR1)";
-    case SIGUSR2: return " (SIGUSR2)";
-    case SIGXCPU: return " (SIGXCPU)";
-    case SIGXFSZ: return " (SIGXFSZ)";
-    default: return {};
-    }
-}
-
-/// The child's end: what the handler's context asks for goes to the parent.
-template <class Attempt>
-class child_side final : public attempt_store, public child_link {
-    using string = dependent<std::string, Attempt>;
-    using writer = frame_writer<string>;
-    using reader = frame_reader<string>;
-    using kept_step = dependent<ax::kept_step, Attempt>;
-    using parent_record = dependent<ax::parent_record, Attempt>;
-
-  public:
-    child_side(Attempt& attempt, int socket) : attempt_(attempt), socket_(socket) {}
-
-    // Whoever asks refuses commit_with() in a child by itself, with a better reason.
-    bool takes_sqlite() const noexcept override { return false; }
-
-    std::vector<kept_step> steps(task_id) const override {
-        auto const answer = ask(writer{child_says::steps}.take());
-        reader in{answer};
-        std::vector<kept_step> all(static_cast<std::size_t>(in.number()));
-        for (auto& one : all) {
-            one.name = in.text();
-            one.value = in.text();
-        }
-        return all;
-    }
-
-    bool keep_step(task_id, fence_token, std::string_view name, std::string_view value) override {
-        writer out{child_says::keep_step};
-        auto const answer = ask(out.text(name).text(value).take());
-        return reader{answer}.flag();
-    }
-
-    std::vector<parent_record> parents(task_id) const override {
-        auto const answer = ask(writer{child_says::parents}.take());
-        reader in{answer};
-        std::vector<parent_record> all(static_cast<std::size_t>(in.number()));
-        for (auto& one : all) {
-            one.id = task_id{in.number()};
-            one.name = in.text();
-            one.state = static_cast<task_state>(in.number());
-            one.result = in.text();
-        }
-        return all;
-    }
-
-    void say_log(std::string_view line) override {
-        writer out{child_says::log};
-        say(out.text(line).take());
-    }
-
-    void say_progress(double fraction, std::string_view note) override {
-        writer out{child_says::progress};
-        say(out.number(std::bit_cast<std::uint64_t>(fraction)).text(note).take());
-    }
-
-    void say_token_taken() override {
-        int ends[2];
-        if (!socket_pair(ends)) throw error(errc::unavailable, "stop_token: the child process has no file left");
-        std::thread{[this, from = ends[0]] {
-            for (;;) {
-                unsigned char why = 0;
-                if (again_if_interrupted([&] { return ::read(from, &why, 1); }) != 1) return;
-                attempt_.request_stop(static_cast<stop_reason>(why));
-            }
-        }}.detach(); // the process ends without it
-        child_signals::wake.store(ends[1]);
-        say(writer{child_says::token_taken}.take());
-    }
-
-    /// What is to be recorded with a success, and how the call ended. False where the parent could not be told.
-    bool say_outcome(child_ending const& end) {
-        {
-            std::lock_guard const guard{attempt_.text_mutex};
-            for (auto const& one : attempt_.follow_ups) say(follow_up_frame<string>(one));
-            for (auto const& one : attempt_.additions.all()) say(member_frame<string>(one));
-        }
-        writer out{child_says::outcome};
-        out.number(end.how).maybe(end.asked, [&](duration d) { out.span(d); }).text(end.error);
-        std::lock_guard const guard{attempt_.text_mutex};
-        return say(out.text(attempt_.result).number(attempt_.log_dropped).take());
-    }
-
-  private:
-    bool say(string const& frame) const {
-        std::lock_guard const guard{mutex_};
-        return put(frame);
-    }
-
-    bool put(string const& frame) const {
-        for (std::size_t at = 0; at != frame.size();) {
-            auto const sent = again_if_interrupted(
-                [&] { return ::send(socket_, frame.data() + at, frame.size() - at, send_quietly); });
-            if (sent <= 0) return false;
-            at += static_cast<std::size_t>(sent);
-        }
-        return true;
-    }
-
-    bool get(char* to, std::size_t size) const {
-        while (size != 0) {
-            auto const got = again_if_interrupted([&] { return ::recv(socket_, to, size, 0); });
-            if (got <= 0) return false;
-            to += got;
-            size -= static_cast<std::size_t>(got);
-        }
-        return true;
-    }
-
-    /// What the parent answers. @throws what it would have thrown there.
-    string ask(string const& frame) const {
-        std::lock_guard const guard{mutex_};
-        char head[child_head];
-        std::uint64_t size = 0;
-        string body;
-        bool heard = put(frame) && get(head, sizeof head);
-        if (heard) {
-            std::memcpy(&size, head, sizeof size);
-            body.resize(static_cast<std::size_t>(size));
-            heard = get(body.data(), body.size());
-        }
-        if (!heard) throw error(errc::unavailable, "the child process has lost its scheduler");
-        auto const kind = static_cast<parent_says>(head[sizeof size]);
-        if (kind == parent_says::answer) return body;
-        reader in{body};
-        if (kind == parent_says::other_error) throw std::runtime_error(in.text());
-        auto const code = static_cast<errc>(in.number());
-        throw error(code, in.text());
-    }
-
-    Attempt& attempt_;
-    int const socket_;
-    mutable std::mutex mutex_; ///< one question at a time
-};
 
 /// The parent's end of one child.
 template <class Attempt>
@@ -747,12 +466,6 @@ class child_process {
     child_ending ending_;
 };
 
-#else
-
-inline constexpr bool can_isolate = false;
-
-inline void refuse_in_isolated_child(char const*) {}
+} // namespace ax::detail
 
 #endif
-
-} // namespace ax::detail

@@ -612,14 +612,14 @@ class engine : public guest_desk {
     ///
     /// Between the commit and take() nobody here knows what was claimed, which is why open offers are counted: who
     /// looks for a task that is in flight and not in memory waits for them.
-    class at_once {
+    class claims_at_once {
         static constexpr bool supported = eager_writer<writer>;
 
       public:
-        explicit at_once(engine& owner) noexcept : owner_(owner) {}
-        at_once(at_once const&) = delete;
-        at_once& operator=(at_once const&) = delete;
-        ~at_once() {
+        explicit claims_at_once(engine& owner) noexcept : owner_(owner) {}
+        claims_at_once(claims_at_once const&) = delete;
+        claims_at_once& operator=(claims_at_once const&) = delete;
+        ~claims_at_once() {
             {
                 std::lock_guard const guard{owner_.mutex_};
                 close();
@@ -671,7 +671,7 @@ class engine : public guest_desk {
         claim_answer claims;
         std::vector<schedule_answer> stepped;
         expiry expired;
-        std::optional<at_once> leave;
+        std::optional<claims_at_once> leave;
         std::vector<attempt_ptr> entered; ///< claimed, and not let to their handlers yet
 
         bool empty() const { return ended.empty() && noted.empty() && drawn.empty() && steps.empty() && !sweep; }

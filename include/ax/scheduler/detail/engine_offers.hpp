@@ -16,7 +16,7 @@
 namespace ax::detail {
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-void engine<Storage, Clock, Attempt, Recurrence>::at_once::open(
+void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::open(
     std::array<std::size_t, priority_classes> const& wanted) {
     if constexpr (supported) {
         auto& e = owner_;
@@ -40,8 +40,8 @@ void engine<Storage, Clock, Attempt, Recurrence>::at_once::open(
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-void engine<Storage, Clock, Attempt, Recurrence>::at_once::take(std::vector<pending_event>& events,
-                                                                std::vector<attempt_ptr>& entered) {
+void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::take(std::vector<pending_event>& events,
+                                                                       std::vector<attempt_ptr>& entered) {
     if (!open_) return;
     auto& e = owner_;
     auto const now = e.times_.reached();
@@ -62,7 +62,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::at_once::take(std::vector<pend
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-void engine<Storage, Clock, Attempt, Recurrence>::at_once::close() {
+void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::close() {
     if (!std::exchange(open_, false)) return;
     auto& e = owner_;
     for (std::size_t i = 0; i != priority_classes; ++i) e.flight_.free_room(static_cast<priority_class>(i), room_[i]);
