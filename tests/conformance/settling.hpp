@@ -43,6 +43,23 @@ void settling() {
         REQUIRE(answer.states.size() == 2);
         CHECK(answer.states[1] == task_state::succeeded);
     }
+    SECTION("nor while another has it, with whatever outcome, whether or not that one has started") {
+        auto const outcome = GENERATE(attempt_outcome::succeeded, attempt_outcome::failed, attempt_outcome::exhausted);
+        auto const started = GENERATE(false, true);
+        auto const id = w.add();
+        auto const old = w.take(id, t0, node_a);
+        w.reclaim(t0 + 31s);
+        auto const current = w.take(id, t0 + 31s, node_b);
+        if (started) w.start(current, t0 + 31s);
+        auto const before = w.get(id);
+        auto late = w.end_of(old, outcome, t0 + 32s);
+        late.started = t0; // as the end of most attempts says
+        CHECK(w.settle({late}, t0 + 32s).accepted == std::vector{false});
+        CHECK(w.get(id).version == before.version);
+        CHECK(w.state(id) == before.state);
+        CHECK(w.settle({w.end_of(current, attempt_outcome::succeeded, t0 + 33s)}, t0 + 33s).accepted ==
+              std::vector{true});
+    }
     SECTION("a started attempt is settled under the fence of its claim, though the version is higher") {
         auto const claimed = w.take(w.add());
         w.start(claimed, t0 + 1s);

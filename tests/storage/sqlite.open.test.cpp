@@ -615,6 +615,21 @@ TEST_CASE("a row that makes no sense is left alone, and its neighbours go on", "
     CHECK(store.find(ax::task_id{3})->unclean_ends == 1);
 }
 
+TEST_CASE("a type whose number is far beyond all others costs no memory", "[storage][sqlite]") {
+    temporary_directory const directory;
+    auto const path = directory.file("store.db");
+    ax::sqlite_storage store{path};
+    auto const id = add(store, "x", "key");
+    auto const far = static_cast<ax::type_number>(1'000'000'000); // a name for each before it would be 32 GB
+    auto const lane = static_cast<long long>(ax::make_lane(far, ax::priority_class::normal));
+    other_program{path}.run("INSERT INTO ax_type (number, name, paused) VALUES (1000000000, 'far', 0)");
+    other_program{path}.run("UPDATE ax_task SET lane = " + std::to_string(lane) + " WHERE id = 1");
+    for (int i = 0; i != 2; ++i) {
+        REQUIRE(store.find(id));
+        CHECK(store.find(id)->type == "far");
+    }
+}
+
 TEST_CASE("the write-ahead log is copied back as it grows, and a reader that is in the way for long is noticed",
           "[storage][sqlite]") {
     temporary_directory const directory;

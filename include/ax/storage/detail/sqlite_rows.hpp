@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ class sqlite_type_names {
     std::string const* find(Connection& connection, type_number number) {
         auto const at = static_cast<std::size_t>(number);
         if (at < names_.size() && !names_[at].empty()) return &names_[at];
+        if (at >= most_in_order) return find_far(connection, number);
         sqlite_run query(connection, sqlite_sql::type_name, {number});
         if (at == 0 || !query.next()) return nullptr;
         if (at >= names_.size()) names_.resize(at + 1);
@@ -31,9 +33,23 @@ class sqlite_type_names {
         return &names_[at];
     }
 
-    void clear() noexcept { names_.clear(); }
+    void clear() noexcept {
+        names_.clear();
+        far_.clear();
+    }
 
   private:
+    static constexpr std::size_t most_in_order = 65'536;
+
+    /// Numbers rise from 1, so such a one was written by nobody of ours: a place for each one before it would fill the
+    /// memory.
+    std::string const* find_far(Connection& connection, type_number number) {
+        if (auto const known = far_.find(number); known != far_.end()) return &known->second;
+        sqlite_run query(connection, sqlite_sql::type_name, {number});
+        return query.next() ? &(far_[number] = query.text(0)) : nullptr;
+    }
+
+    dependent<std::map<type_number, std::string>, Connection> far_;
     std::vector<dependent<std::string, Connection>> names_; // a type has a name, so an empty one is not known yet
 };
 
