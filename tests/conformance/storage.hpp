@@ -8,6 +8,7 @@
 #include "conformance/insertion.hpp"
 #include "conformance/keys.hpp"
 #include "conformance/limits.hpp"
+#include "conformance/offers.hpp"
 #include "conformance/periods.hpp"
 #include "conformance/reads.hpp"
 #include "conformance/recovery.hpp"
@@ -53,6 +54,9 @@ void storage_conformance() {
     SECTION("notes") { conformance::notes<Fixture>(); }
     SECTION("reads") { conformance::reads<Fixture>(); }
     SECTION("transactions") { conformance::transactions<Fixture>(); }
+    if constexpr (ax::eager_writer<typename Fixture::storage_type::writer>) {
+        SECTION("offers") { conformance::offers<Fixture>(); }
+    }
     if constexpr (Fixture::durable) {
         SECTION("durability") { conformance::durability<Fixture>(); }
     }

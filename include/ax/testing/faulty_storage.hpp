@@ -91,6 +91,10 @@ class faulty_storage : public detail::host_connection_of<Storage> {
             owner_.joined(terms.node);
             return to.claim(requests, terms);
         }
+        void offer(claim_offer& leave) requires eager_writer<base> {
+            owner_.joined(leave.node);
+            to_.offer(leave);
+        }
         void start(std::span<start_mark const> starts, time_point now) { pass("start").start(starts, now); }
         settlement settle(std::span<attempt_end const> ends, time_point now) {
             return pass("settle").settle(ends, now);

@@ -201,13 +201,13 @@ class child_process {
 
     /// In milliseconds, as poll() wants it.
     int wait_time() const {
-        auto most = duration::max();
+        auto most = (duration::max)();
         if (pidfd_ < 0) most = duration{20};
         if (asked_at_ && !killed_)
             most = (std::min)(most, std::chrono::ceil<duration>(grace_left()));
         else if (attempt_.how->timeout && !asked_at_)
             most = std::clamp(timeout_left(), duration{1}, (std::min)(most, duration{1'000}));
-        if (most == duration::max()) return -1;
+        if (most == (duration::max)()) return -1;
         return static_cast<int>(std::clamp(most, duration{0}, duration{3'600'000}).count());
     }
 

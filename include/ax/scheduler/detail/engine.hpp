@@ -630,7 +630,8 @@ class engine : public guest_desk {
 
         /// Under the engine's mutex.
         /// @param wanted  How many of each class are made due, at most.
-        void open(std::array<std::size_t, priority_classes> const& wanted);
+        /// @param pump    What is being claimed is claimed in the same commit, and goes first all the same.
+        void open(std::array<std::size_t, priority_classes> const& wanted, bool pump = false);
 
         /// To be called first in the transaction, each time that it is run.
         void give(writer& w) {
@@ -643,7 +644,8 @@ class engine : public guest_desk {
         }
 
         /// What was claimed is in flight from now on. Under the engine's mutex, after the commit.
-        void take(std::vector<pending_event>& events, std::vector<attempt_ptr>& entered);
+        /// @param entered  Gets those that are to be admitted.
+        void take(std::vector<attempt_ptr>& entered);
 
       private:
         void close();
@@ -1061,9 +1063,9 @@ class engine : public guest_desk {
     bool backing_off() const { return watch_.backing_off(times_.steady()); }
 
     bool pump_has_work(time_point now) const {
-        return !outbox_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ || timetable_.any_gap() ||
-               (must_relearn_ && recovered_ && offers_ == 0) || (backfills_.wants_look() && !stopping_) ||
-               (next_deadline_ && *next_deadline_ <= now) ||
+        return !outbox_.empty() || !handed_in_.empty() || alone_ != 0 || !to_note_.empty() || must_sweep_ ||
+               timetable_.any_gap() || (must_relearn_ && recovered_ && offers_ == 0) ||
+               (backfills_.wants_look() && !stopping_) || (next_deadline_ && *next_deadline_ <= now) ||
                (!stopping_ && (must_look_ || window_.any_due(flight_.open_classes()) || timetable_.any_due()));
     }
 
@@ -1080,6 +1082,9 @@ class engine : public guest_desk {
     void read_back(batch& b);
 
     void exchange(batch& b);
+
+    /// Lets what a submit has claimed go on: to its handlers, or where the pump's thread takes it from.
+    void start_claimed(batch& b);
 
     /// What the ends of tasks of a workflow let go may be claimed in the same commit. Under the mutex.
     void offer_to_children(batch& b);
@@ -1178,6 +1183,9 @@ class engine : public guest_desk {
 
     void apply_claims(batch& b, time_point now, std::vector<pending_event>& events);
 
+    /// Tells of what submits have claimed and admits it, where there is an observer: no submit calls that.
+    bool admit_handed_in();
+
     /// Lets what was claimed to its handlers, now or at its instant.
     void admit(batch& b);
 
@@ -1272,9 +1280,12 @@ class engine : public guest_desk {
     suspect_line<due_task> suspects_;
     std::vector<attempt_ptr> to_note_;
     guest_submits<guest_task> guests_;
-    std::size_t inside_ = 0;                                         ///< threads in run()
-    std::size_t submitting_ = 0;                                     ///< tasks in submits under way
-    std::size_t offers_ = 0;                                         ///< transactions under way that may claim
+    std::size_t inside_ = 0;                               ///< threads in run()
+    std::size_t submitting_ = 0;                           ///< tasks in submits under way
+    std::size_t offers_ = 0;                               ///< transactions under way that may claim
+    std::array<std::size_t, priority_classes> claiming_{}; ///< drawn, and not claimed yet
+    std::vector<attempt_ptr> handed_in_;                   ///< claimed by submits, and not admitted yet
+    bool relearning_ = false;
     std::shared_ptr<std::vector<offered_type> const> offered_types_; ///< of handlers that may run; null: to be found
     bool stopping_ = false;
     bool recovered_ = false;

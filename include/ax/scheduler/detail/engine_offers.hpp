@@ -17,45 +17,49 @@ namespace ax::detail {
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
 void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::open(
-    std::array<std::size_t, priority_classes> const& wanted) {
+    std::array<std::size_t, priority_classes> const& wanted, bool pump) {
     if constexpr (supported) {
         auto& e = owner_;
-        if (!e.threaded_ || e.stopping_ || !e.recovered_ || e.must_relearn_ || e.alone_ != 0 || e.backing_off()) return;
+        if (!e.threaded_ || e.stopping_ || !e.recovered_ || e.must_relearn_ || e.relearning_ || e.alone_ != 0 ||
+            e.backing_off())
+            return;
         bool any = false;
         for (std::size_t i = 0; i != priority_classes; ++i) {
             auto const c = static_cast<priority_class>(i);
-            room_[i] = e.window_.any_due(c) ? 0 : (std::min)(wanted[i], e.flight_.room(c));
+            bool const others_first = e.window_.any_due(c) || (!pump && e.claiming_[i] != 0);
+            room_[i] = others_first ? 0 : (std::min)(wanted[i], e.flight_.room(c));
             any = any || room_[i] != 0;
         }
         if (!any) return;
-        for (std::size_t i = 0; i != priority_classes; ++i)
-            e.flight_.hold_room(static_cast<priority_class>(i), room_[i]);
         types_ = e.offered_types();
         offer_.node = e.self_;
         offer_.until = saturating_add(e.times_.reached(), e.settings_.read_ahead);
         offer_.types = *types_;
+        // What a lane has not read yet may be due as well, and earlier.
+        for (auto const* lane : e.lanes_)
+            if (lane->runnable && lane->loaded_until < offer_.until)
+                room_[static_cast<std::size_t>(class_of(lane->lane))] = 0;
+        for (std::size_t i = 0; i != priority_classes; ++i)
+            e.flight_.hold_room(static_cast<priority_class>(i), room_[i]);
         open_ = true;
         ++e.offers_;
     }
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
-void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::take(std::vector<pending_event>& events,
-                                                                       std::vector<attempt_ptr>& entered) {
+void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::take(std::vector<attempt_ptr>& entered) {
     if (!open_) return;
     auto& e = owner_;
-    auto const now = e.times_.reached();
     handler_type* by = nullptr;
+    entered.reserve(entered.size() + offer_.claimed.size());
     for (auto& record : offer_.claimed) {
         if (by == nullptr || by->name != record.type)
             by = e.handlers_.find(e.numbers_.find(record.type)->second)->second.get();
         auto const mine = e.flight_.enter(std::move(record), *by);
-        if (e.stopping_ && e.flight_.revoke(*mine)) {
+        if (e.stopping_ && e.flight_.revoke(*mine))
             e.give_back(mine);
-            continue;
-        }
-        if (e.observer) note(events, event_kind::picked_up, mine, now);
-        entered.push_back(mine);
+        else
+            entered.push_back(mine);
     }
     offer_.claimed.clear();
     close();
@@ -66,6 +70,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::claims_at_once::close() {
     if (!std::exchange(open_, false)) return;
     auto& e = owner_;
     for (std::size_t i = 0; i != priority_classes; ++i) e.flight_.free_room(static_cast<priority_class>(i), room_[i]);
+    if (e.window_.any_due(e.flight_.open_classes())) e.nudge_pump_ = true; // it may have found the room held
     if (--e.offers_ != 0) return;
     // Whose claim was on the way is in flight by now, or was not claimed here.
     std::erase_if(e.held_back_, [&](task_id id) { return !e.flight_.contains(id); });

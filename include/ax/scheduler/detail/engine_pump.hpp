@@ -25,12 +25,12 @@ bool engine<Storage, Clock, Attempt, Recurrence>::pump() {
     mark_pumping const mark{this};
     batch b;
     std::vector<pending_event> events;
+    bool moved = admit_handed_in();
     {
         std::lock_guard const guard{mutex_};
-        if (backing_off()) return false;
+        if (backing_off()) return moved;
         collect(b, times_.reached());
     }
-    bool moved = false;
     try {
         if (!b.empty()) {
             read_back(b);
@@ -56,6 +56,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::pump() {
     } catch (...) {
         storage_failed(b, error(errc::unavailable, "it threw something that is no std::exception"), events);
     }
+    b.leave.reset();
     clean(moved);
     flush();
     send(events);
@@ -100,6 +101,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::draw(batch& b, std::size_t mos
         if (!flight_.reserve(task->id)) continue; // in flight here already
         auto const c = static_cast<std::size_t>(class_of(task->lane->lane));
         open[c] = --room[c] != 0;
+        ++claiming_[c];
         b.drawn.push_back(*task);
     }
 }
@@ -140,6 +142,7 @@ bool engine<Storage, Clock, Attempt, Recurrence>::relearn() {
     {
         std::lock_guard const guard{mutex_};
         if (!recovered_ || offers_ != 0 || !std::exchange(must_relearn_, false)) return false;
+        relearning_ = true; // no offer is made meanwhile: what is in flight and not here has nobody
     }
     bool found = false;
     try {
@@ -162,9 +165,11 @@ bool engine<Storage, Clock, Attempt, Recurrence>::relearn() {
         auto const kept = store_.schedules();
         std::lock_guard const guard{mutex_};
         for (auto const& record : kept) place(record);
+        relearning_ = false;
     } catch (...) {
         std::lock_guard const guard{mutex_};
         must_relearn_ = true;
+        relearning_ = false;
         throw;
     }
     return found;
@@ -242,7 +247,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::offer_to_children(batch& b) {
         auto& left = room[static_cast<std::size_t>(class_of(task.lane->lane))];
         left -= left != 0 ? 1 : 0;
     }
-    b.leave.emplace(*this).open(room);
+    b.leave.emplace(*this).open(room, true);
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
@@ -331,8 +336,15 @@ void engine<Storage, Clock, Attempt, Recurrence>::apply_claims(batch& b, time_po
         b.entered.push_back(mine);
     }
     b.drawn.clear();
+    claiming_.fill(0);
     arm(b.claims.due);
-    if (b.leave) b.leave->take(events, b.entered);
+    if (b.leave) {
+        auto const before = b.entered.size();
+        b.leave->take(b.entered);
+        if (observer)
+            for (auto const& mine : std::span(b.entered).subspan(before))
+                note(events, event_kind::picked_up, mine, now);
+    }
     try_next_suspect(); // the lonely one may have ended in the same commit, or was not claimable any more
 }
 
@@ -351,6 +363,21 @@ void engine<Storage, Clock, Attempt, Recurrence>::admit(batch& b) {
             plan_turn(mine->record.run_at);
     }
     b.entered.clear();
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+bool engine<Storage, Clock, Attempt, Recurrence>::admit_handed_in() {
+    batch b;
+    std::vector<pending_event> events;
+    {
+        std::lock_guard const guard{mutex_};
+        b.entered = std::exchange(handed_in_, {});
+        for (auto const& mine : b.entered) note(events, event_kind::picked_up, mine, times_.reached());
+    }
+    if (b.entered.empty()) return false;
+    send(events);
+    admit(b);
+    return true;
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
@@ -532,6 +559,7 @@ void engine<Storage, Clock, Attempt, Recurrence>::storage_failed(batch& b, error
     else
         outbox_.put_back(b.ended);
     to_note_.insert(to_note_.end(), b.noted.begin(), b.noted.end());
+    claiming_.fill(0);
     for (auto const& task : b.drawn) {
         flight_.give_up(task.id);
         if (guilty) continue; // the next sweep finds it again

@@ -168,7 +168,8 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit(std::vector<submission>
         auto const horizon = saturating_add(times_.reached(), settings_.read_ahead);
         std::array<std::size_t, priority_classes> at_hand{};
         for (auto const& task : tasks)
-            if (!task.run_at || *task.run_at <= horizon) ++at_hand[static_cast<std::size_t>(task.priority)];
+            if (task.key.empty() && task.route_key.empty() && (!task.run_at || *task.run_at <= horizon))
+                ++at_hand[static_cast<std::size_t>(task.priority)];
         b.leave.emplace(*this).open(at_hand);
     }
     transact([&](writer& w) {
@@ -176,26 +177,45 @@ auto engine<Storage, Clock, Attempt, Recurrence>::submit(std::vector<submission>
         b.leave->give(w);
         answer = w.insert(tasks, times_.reached(), due);
     });
-    std::vector<pending_event> events;
-    {
-        std::lock_guard const guard{mutex_};
-        for (auto const& task : tasks) plan_deadline(task.deadline);
-        for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
-        b.leave->take(events, b.entered);
+    try {
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const& task : tasks) plan_deadline(task.deadline);
+            for (auto const& one : answer) newest_ = (std::max)(newest_, one.id);
+            b.leave->take(b.entered);
+        }
+        take_alarms(due);
+        start_claimed(b);
+    } catch (...) { // memory ran out: all is stored, and what is claimed is given back
+        {
+            std::lock_guard const guard{mutex_};
+            for (auto const& mine : b.entered)
+                if (flight_.revoke(*mine)) give_back(mine);
+            must_relearn_ = must_sweep_ = true;
+            nudge_pump_ = true;
+        }
+        flush();
+        throw;
     }
-    take_alarms(due);
-    if (b.entered.empty()) return answer;
-    send(events); // that a task was picked up is said before its handler can start
-    admit(b);
+    return answer;
+}
+
+template <storage Storage, clock Clock, class Attempt, class Recurrence>
+void engine<Storage, Clock, Attempt, Recurrence>::start_claimed(batch& b) {
+    if (b.entered.empty()) return;
     bool mine = false;
     {
         std::lock_guard const guard{mutex_};
-        mine = posts_at_once_;
-        if (!mine) nudge_pump_ = true; // whose thread hands them over
+        mine = posts_at_once_ && !observer;
+        if (observer) handed_in_.insert(handed_in_.end(), b.entered.begin(), b.entered.end());
+    }
+    if (!observer) admit(b);
+    if (!mine) {
+        std::lock_guard const guard{mutex_};
+        nudge_pump_ = true; // its thread calls the observer, and the host's executor
     }
     flush();
     if (mine) dispatch();
-    return answer;
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>
@@ -365,8 +385,8 @@ template <storage Storage, clock Clock, class Attempt, class Recurrence>
 bool engine<Storage, Clock, Attempt, Recurrence>::claimed_meanwhile(task_id id, change const& made) {
     if (made.outcome != change_outcome::wrong_state || !is_active(made.state)) return false;
     std::unique_lock lock{mutex_};
-    settled_.wait(lock, [&] { return offers_ == 0 || flight_.contains(id); });
-    return flight_.contains(id);
+    settled_.wait_for(lock, std::chrono::milliseconds{20}, [&] { return offers_ == 0 || flight_.contains(id); });
+    return offers_ != 0 || flight_.contains(id); // the store is asked again
 }
 
 template <storage Storage, clock Clock, class Attempt, class Recurrence>

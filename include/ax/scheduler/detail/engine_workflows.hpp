@@ -313,7 +313,8 @@ auto engine<Storage, Clock, Attempt, Recurrence>::pause_workflow(task_id id, boo
         for (auto const one : made.asked_to_stop) { // what is in flight, whether or not it has started
             auto const mine = flight_.find(one);
             if (mine && flight_.revoke(*mine)) revoked.push_back(mine);
-            if (!mine && flight_.contains(one)) held_back_.push_back(one); // its claim is on the way
+            if (!mine && (offers_ != 0 || flight_.contains(one)))
+                held_back_.push_back(one); // its claim may be on the way
         }
     }
     try {
