@@ -27,7 +27,7 @@ for _ in 1 2; do # the second start finds all as it was
 done
 grep -q '^nightly: as before$' definitions.txt || fail "definitions: $(cat definitions.txt)"
 db=definitions.db
-has 'nightly +20[0-9-]+T0[0-9:]+Z +0 +0 +report, cron ax Europe/Berlin 0 3' schedules $db
+has 'nightly +20[0-9-]+T0[0-9:]+Z +0 +0 +report, cron "0 3 \* \* \*" in Europe/Berlin' schedules $db
 has '"misfire": "within 21600000"' schedules $db --json
 has '"payload": \{[^}]*"day": "\{\{ds - 1d\}\}"' schedules $db --json
 has '^20[0-9-]+T0[12]:00:00Z  20[0-9-]+ 03:00:00 Europe/Berlin, runs at 20' preview $db nightly --count 1

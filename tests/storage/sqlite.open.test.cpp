@@ -680,7 +680,7 @@ TEST_CASE("a store describes itself", "[storage][sqlite]") {
     temporary_directory const directory;
     auto const path = directory.file("store.db");
     ax::sqlite_storage const store{path};
-    CHECK_THAT(store.description(), Contains("SQLite 3") && Contains(path) && Contains("schema 2"));
+    CHECK_THAT(store.description(), Contains("SQLite 3") && Contains(path) && Contains("schema 3"));
     CHECK(store.path() == path);
     CHECK(store.store_id().size() == 32);
     ax::sqlite_storage const other{directory.file("other.db")};

@@ -64,7 +64,7 @@ class flight {
     /// with the storage comes close behind another, and of long ones few are held.
     void plan_claims() {
         for (std::size_t i = 0; i != priority_classes; ++i) {
-            auto const fewer = most_claimed_[i] - most_claimed_[i] / 8;
+            auto const fewer = most_claimed_[i] - (most_claimed_[i] + 7) / 8;
             most_claimed_[i] = std::clamp((std::max)(2 * std::exchange(taken_[i], 0), fewer), least_, peak_);
         }
     }
