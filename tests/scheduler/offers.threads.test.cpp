@@ -47,8 +47,8 @@ TEST_CASE("a task that is submitted where there is room is claimed in the commit
     store.hooks().before_claim = [&](std::span<ax::claim_request const> asked) {
         claims += static_cast<int>(asked.size());
     };
-    ax::scheduler tasks{store, ax::options{.workers = 2}};
     tally ends;
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
     count_ends(tasks, ends);
     tasks.on(probe, [] {});
     tasks.start();
@@ -69,8 +69,8 @@ TEST_CASE("a child is claimed in the commit that ends its last parent", "[schedu
     store.hooks().before_claim = [&](std::span<ax::claim_request const> asked) {
         claims += static_cast<int>(asked.size());
     };
-    ax::scheduler tasks{store, ax::options{.workers = 2}};
     tally runs;
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
     tasks.on(probe, [&] { ++runs; });
     tasks.start();
     ax::workflow flow{"chain"};
@@ -113,10 +113,10 @@ TEST_CASE("a claim whose commit had no answer is found and given back, and the t
         if (caller.compare_exchange_strong(mine, std::thread::id{}))
             throw ax::error(ax::errc::outcome_unknown, "the reply was lost");
     };
-    ax::scheduler tasks{store, ax::options{.workers = 2}};
     tally ends;
-    count_ends(tasks, ends);
     std::atomic<int> runs{0};
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
+    count_ends(tasks, ends);
     tasks.on(probe, [&] { ++runs; });
     tasks.start();
     tasks.submit(probe);
@@ -132,8 +132,8 @@ TEST_CASE("what a submit claims while the scheduler stops is given back", "[sche
     store_type store;
     held_commit held{store};
     {
-        ax::scheduler tasks{store, ax::options{.workers = 1}};
         tally ends;
+        ax::scheduler tasks{store, ax::options{.workers = 1}};
         count_ends(tasks, ends);
         tasks.on(probe, [] {});
         tasks.start();
@@ -152,9 +152,9 @@ TEST_CASE("what a submit claims while the scheduler stops is given back", "[sche
 TEST_CASE("a pause holds for what is being claimed", "[scheduler][offers][pause][threads]") {
     store_type store;
     held_commit held{store};
-    ax::scheduler tasks{store, ax::options{.workers = 1}};
     tally runs;
     tally ends;
+    ax::scheduler tasks{store, ax::options{.workers = 1}};
     count_ends(tasks, ends);
     tasks.on(probe, [&] { ++runs; });
     tasks.on(other, [] {});
@@ -177,9 +177,9 @@ TEST_CASE("a pause holds for what is being claimed", "[scheduler][offers][pause]
 TEST_CASE("a pause of a workflow holds for a task that is being claimed", "[scheduler][offers][threads]") {
     store_type store;
     held_commit held{store};
-    ax::scheduler tasks{store, ax::options{.workers = 1}};
     tally seconds;
     tally ends;
+    ax::scheduler tasks{store, ax::options{.workers = 1}};
     count_ends(tasks, ends);
     tasks.on(probe, [&] { held.armed = true; });
     tasks.on(other, [&] { ++seconds; });
@@ -202,11 +202,11 @@ TEST_CASE("a pause of a workflow holds for a task that is being claimed", "[sche
 
 TEST_CASE("an observer is not called inside of a submit, and may submit", "[scheduler][offers][threads]") {
     store_type store;
-    ax::scheduler tasks{store, ax::options{.workers = 1, .submit_queue = 1}};
     tally ends;
     tally audits;
     std::atomic<std::thread::id> submitter{};
     std::atomic<bool> inside{false};
+    ax::scheduler tasks{store, ax::options{.workers = 1, .submit_queue = 1}};
     tasks.observe([&](ax::event const& e) {
         if (std::this_thread::get_id() == submitter.load()) inside = true;
         if (e.kind == ax::event_kind::picked_up && e.type == "probe") tasks.submit(other);
@@ -226,10 +226,10 @@ TEST_CASE("an observer is not called inside of a submit, and may submit", "[sche
 
 TEST_CASE("from many threads, each task runs once and under its first claim", "[scheduler][offers][threads]") {
     store_type store;
-    ax::scheduler tasks{store, ax::options{.workers = 2}};
     tally ends;
-    count_ends(tasks, ends);
     std::atomic<std::size_t> runs{0};
+    ax::scheduler tasks{store, ax::options{.workers = 2}};
+    count_ends(tasks, ends);
     tasks.on(probe, [&] { ++runs; });
     tasks.start();
     constexpr std::size_t each = 200;
